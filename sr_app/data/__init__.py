@@ -1,0 +1,1 @@
+"""From folders of pictures to batches of patches. Knows no MindSpore."""

@@ -1,0 +1,1 @@
+"""Pictures as NumPy arrays: files, resizing, tiles, scores. Knows no MindSpore."""

@@ -1,0 +1,1 @@
+"""A trained network at work: scores and upscaling."""

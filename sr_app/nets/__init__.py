@@ -1,0 +1,1 @@
+"""Networks and their cells. Knows nothing of devices."""

@@ -1,0 +1,1 @@
+"""One training run: settings, step, loop, checkpoints, journal."""
