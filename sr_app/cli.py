@@ -1,0 +1,451 @@
+"""The command line: commands, and how an error is told.
+
+The one place with print, argument parsing and exit statuses: 0 done, 2 the user's input is at
+fault (told in one line, nothing half written), 130 interrupted. A bug keeps its traceback.
+"""
+
+import csv
+import difflib
+import io
+import json
+import sys
+from argparse import ArgumentError
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jsonargparse import ArgumentParser
+from tqdm import tqdm
+
+from sr_app.atomic import replacing
+from sr_app.data import benchmarks, cache, folders, patches
+from sr_app.errors import CheckpointError, ConfigError, PictureError, SrAppError
+from sr_app.image import files
+from sr_app.image.metrics import PROTOCOLS, Score
+from sr_app.image.picture import Picture
+
+if TYPE_CHECKING:  # they load MindSpore, which takes a second: only when a command needs it
+    from sr_app.inference.evaluate import PictureScore, Upscale
+    from sr_app.inference.model import Model
+    from sr_app.training.config import RunConfig
+
+PROJECT = Path(__file__).resolve().parent.parent
+CONFIGS = PROJECT / "configs"
+SHIPPED = PROJECT / "checkpoints"
+RUNS = Path("checkpoints")
+BICUBIC = "bicubic"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help"):
+        print(_usage())
+        return 0
+    command = COMMANDS.get(words[0])
+    if command is None:
+        near = difflib.get_close_matches(words[0], COMMANDS, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return _fail(f"there is no command {words[0]!r}{hint}\n{_usage()}")
+    try:
+        return command(words[1:])
+    except SrAppError as error:
+        return _fail(str(error))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def train(words: list[str]) -> int:
+    """train a network: settings from a file in configs/, overrides by section.key"""
+    from sr_app.training.config import RunConfig
+
+    parser = _parser("train", train)
+    parser.add_argument("--config", action="config", help="settings of the run (YAML)")
+    parser.add_argument("--run", type=str | None, default=None, help="the run's folder")
+    parser.add_class_arguments(RunConfig, as_group=False, fail_untyped=True)
+    chosen, words = _chosen_config(words)
+    given = _parse(parser, words)
+    run, config = given.pop("run"), RunConfig(**given)
+    folder = Path(run) if run else RUNS / chosen.stem
+    print(f"settings {chosen}, data {config.data}, run {folder}")
+    return _train(config, folder)
+
+
+def _chosen_config(words: list[str]) -> tuple[Path, list[str]]:
+    """The settings file, and the words with it in front: its place in the order of overrides."""
+    named = [i for i, word in enumerate(words) if word.split("=")[0] == "--config"]
+    if named:
+        _, _, value = words[named[0]].partition("=")
+        following = words[named[0] + 1 : named[0] + 2]
+        return Path(value or "".join(following) or "config"), words
+    text = " ".join(words) + " "
+    embedded = "--data" not in text or "--data sample " in text or "--data=sample " in text
+    chosen = CONFIGS / ("sample_x2.yaml" if embedded else "edsr_baseline_x2.yaml")
+    return chosen, ["--config", str(chosen), *words]
+
+
+def _train(config: "RunConfig", folder: Path) -> int:
+    from sr_app.inference.model import Model
+    from sr_app.nets import weights
+    from sr_app.nets.edsr import EDSR
+    from sr_app.training.loop import train as run_training
+
+    scale = config.network.scale
+    pictures = folders.find(config.data, scale, "train")
+    validation = _validation_set(config, pictures)
+    with tqdm(unit="picture", desc=f"decoding {pictures.name}", disable=None) as bar:
+        pixels = cache.open_cache(pictures, scale, _follow(bar))
+    patches.require_patch(pixels, config.batch.patch)
+    network = EDSR(config.network)
+    model = Model(config.network, weights.gather(network), "validation")
+
+    def validate(arrays: weights.Arrays) -> Score:
+        from sr_app.inference import evaluate
+
+        model.fill(arrays)
+        upscale = evaluate.network(model.enhance)
+        return evaluate.mean(
+            evaluate.score(upscale, pair, config.validation.protocol, scale).score
+            for pair in validation
+        )
+
+    print(
+        f"{len(pictures)} pictures to train on, {len(validation)} of {validation.name} to "
+        f"validate; "
+        f"{model.parameters:,} parameters, x{scale}"
+    )
+    progress = run_training(config, folder, pixels, validate)
+    best = "not validated" if progress.best is None else f"best score {progress.best:.2f} dB"
+    done = f"{progress.step} of {config.steps} steps done, {best}: {folder}"
+    if progress.step < config.steps:
+        print(f"stopped; {done}\nthe same command again continues")
+    else:
+        print(f"finished; {done}\nscore it: python eval.py --checkpoint {folder}")
+    return 0
+
+
+def _validation_set(config: "RunConfig", training: folders.PictureSet) -> benchmarks.BenchmarkSet:
+    """What to validate on; says so when the training set has nothing for it."""
+    settings, scale = config.validation, config.network.scale
+    if settings.data is not None:
+        return benchmarks.load(settings.data, scale, settings.pictures)
+    held_out = benchmarks.held_out(config.data, training, scale, settings.pictures)
+    if held_out is not None:
+        return held_out
+    print(f"{config.data} has no validation pictures of its own: taking the embedded ones")
+    return benchmarks.load(folders.SAMPLE, scale, settings.pictures)
+
+
+def evaluate(words: list[str]) -> int:
+    """score a checkpoint on benchmark sets beside bicubic: PSNR in dB and SSIM"""
+    from sr_app.inference import evaluate as scoring
+    from sr_app.inference.model import ensemble
+
+    parser = _parser("eval", evaluate)
+    parser.add_argument(
+        "--checkpoint",
+        type=str | None,
+        default=None,
+        help=f"a checkpoint, a run's folder, or {BICUBIC}; by default the newest run, or the "
+        "shipped network",
+    )
+    parser.add_argument(
+        "--sets",
+        type=str | None,
+        default=None,
+        help="names or folders, with commas between; by default the known sets that are there",
+    )
+    parser.add_argument("--scale", type=int | None, default=None, help="2, 3 or 4")
+    parser.add_argument(
+        "--protocol",
+        type=str | None,
+        default=None,
+        help=f"{', '.join(PROTOCOLS)}; by default what the set's published scores use",
+    )
+    parser.add_argument(
+        "--ensemble", action="store_true", help="the mean over 8 flips and turns (EDSR+)"
+    )
+    parser.add_argument("--json", type=str | None, default=None, help="write all scores here")
+    parser.add_argument("--csv", type=str | None, default=None, help="the same as a table")
+    parser.add_argument(
+        "--strips", type=str | None, default=None, help="folder for a comparison strip per picture"
+    )
+    given = _parse(parser, words)
+    if given["protocol"] not in (None, *PROTOCOLS):
+        raise ConfigError(
+            f"--protocol must be one of {', '.join(PROTOCOLS)}, got {given['protocol']!r}"
+        )
+    name, scale, upscale = BICUBIC, given["scale"] or 2, None
+    if given["checkpoint"] != BICUBIC:
+        model = _model(given["checkpoint"] or _newest(given["scale"]), given["scale"])
+        name, scale = model.name, model.scale
+        upscale = scoring.network(ensemble(model.enhance) if given["ensemble"] else model.enhance)
+        print(f"{name}: {model.parameters:,} parameters, x{scale}")
+    elif given["ensemble"]:
+        raise ConfigError(f"--ensemble is for networks; {BICUBIC} has nothing to average")
+    sets = given["sets"].split(",") if given["sets"] else benchmarks.available() or ["sample"]
+    loaded = [benchmarks.load(each, scale) for each in sets]
+    strips = _folder(given["strips"]) if given["strips"] else None
+    rows = [
+        _score_set(each, given["protocol"] or each.protocol, upscale, strips) for each in loaded
+    ]
+    _print_table(name + ("+" if given["ensemble"] else ""), rows)
+    result = {"checkpoint": name, "scale": scale, "ensemble": given["ensemble"], "sets": rows}
+    if given["json"]:
+        _write_text(Path(given["json"]), json.dumps(result, indent=2) + "\n")
+    if given["csv"]:
+        _write_text(Path(given["csv"]), _as_csv(rows))
+    return 0
+
+
+def _score_set(
+    pictures: benchmarks.BenchmarkSet, protocol: str, upscale: "Upscale | None", strips: Path | None
+) -> dict[str, Any]:
+    """One set's scores, ours (None for bicubic alone) beside bicubic's, picture by picture."""
+    from sr_app.inference import evaluate as scoring
+
+    rows, ours_all, bicubic_all = [], [], []
+    baseline = scoring.bicubic(pictures.scale)
+    with tqdm(total=len(pictures), desc=pictures.name, unit="picture", disable=None) as bar:
+        for pair in pictures:
+            picture = scoring.score(baseline, pair, protocol, pictures.scale)
+            row: dict[str, Any] = {"picture": pair.name, BICUBIC: asdict(picture.score)}
+            bicubic_all.append(picture.score)
+            if upscale is not None:
+                ours = scoring.score(upscale, pair, protocol, pictures.scale)
+                row["ours"] = asdict(ours.score)
+                ours_all.append(ours.score)
+                if strips is not None:
+                    _write_strip(strips / f"{pictures.name}_{pair.name}.png", picture, ours)
+            rows.append(row)
+            bar.update()
+    means = {BICUBIC: asdict(scoring.mean(bicubic_all))}
+    if ours_all:
+        means["ours"] = asdict(scoring.mean(ours_all))
+    return {
+        "set": pictures.name,
+        "protocol": protocol,
+        "described": PROTOCOLS[protocol].description,
+        "mean": means,
+        "pictures": rows,
+    }
+
+
+def _write_strip(path: Path, bicubic: "PictureScore", ours: "PictureScore") -> None:
+    from sr_app import report
+
+    pair = ours.pair
+    scale = pair.high.shape[0] // pair.low.shape[0]
+    rows, columns = report.detail(pair.low, pair.high, side=96)
+    large = tuple(slice(s.start * scale, s.stop * scale) for s in (rows, columns))
+    panels = [
+        report.Panel("low", pair.low[rows, columns], f"1/{scale} of the size"),
+        report.Panel("bicubic", bicubic.result[large], report.told(bicubic.score)),
+        report.Panel("ours", ours.result[large], report.told(ours.score)),
+        report.Panel("truth", pair.high[large], pair.name),
+    ]
+    files.write(path, Picture(report.strip(panels)))
+
+
+def _print_table(name: str, rows: list[dict[str, Any]]) -> None:
+    with_ours = "ours" in rows[0]["mean"]
+    ours = f"{name:>22}   gain" if with_ours else ""
+    print(f"\n{'set':<16}{'pictures':>9}{BICUBIC:>17}{ours}")
+    for row in rows:
+        told = [f"{m['psnr']:.2f}/{m['ssim']:.4f}" for m in row["mean"].values()]
+        line = f"{row['set']:<16}{len(row['pictures']):>9}{told[0]:>17}"
+        if with_ours:
+            gain = row["mean"]["ours"]["psnr"] - row["mean"][BICUBIC]["psnr"]
+            line += f"{told[1]:>22}  {gain:+.2f}"
+        print(line)
+    for protocol in sorted({row["protocol"] for row in rows}):
+        print(f"PSNR in dB / SSIM; protocol {protocol}: {PROTOCOLS[protocol].description}")
+
+
+def _as_csv(rows: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["set", "protocol", "picture", "method", "psnr", "ssim"])
+    for row in rows:
+        for picture in row["pictures"]:
+            for method in (BICUBIC, "ours"):
+                if method in picture:
+                    score = picture[method]
+                    head = [row["set"], row["protocol"], picture["picture"], method]
+                    table.writerow([*head, score["psnr"], score["ssim"]])
+    return text.getvalue()
+
+
+def upscale(words: list[str]) -> int:
+    """enlarge a picture: IN to OUT, by default IN's name with _x2 (or the scale) added, as PNG"""
+    from sr_app.inference.upscale import upscale as enlarge
+
+    parser = _parser("upscale", upscale)
+    parser.add_argument("input", type=str, metavar="IN", help="the picture")
+    parser.add_argument(
+        "-o", "--output", type=str | None, default=None, help="the result; its ending is its format"
+    )
+    parser.add_argument("--scale", type=int | None, default=None, help="2, 3 or 4; by default 2")
+    parser.add_argument(
+        "--checkpoint",
+        type=str | None,
+        default=None,
+        help="a checkpoint or a run's folder; by default the shipped network of that scale",
+    )
+    given = _parse(parser, words)
+    source = Path(given["input"])
+    picture = files.read(source)
+    model = _model(given["checkpoint"] or _shipped(given["scale"] or 2), given["scale"])
+    target = given["output"] or source.with_name(f"{source.stem}_x{model.scale}.png")
+    target = Path(target)
+    files.require_writable(target, picture)
+    with tqdm(desc=source.name, unit="tile", disable=None) as bar:
+        follow = _follow(bar)
+        result = enlarge(picture, lambda low: model.enhance(low, follow), model.scale)
+    files.write(target, result)
+    print(
+        f"{source} ({picture.width} x {picture.height}) -> {target} "
+        f"({result.width} x {result.height}) by {model.name}"
+    )
+    return 0
+
+
+def check_data(words: list[str]) -> int:
+    """look at a set before training on it: pairs, sizes, bad files, what is missing"""
+    parser = _parser("check-data", check_data)
+    parser.add_argument("data", type=str, help="a name, a folder, several joined by +")
+    parser.add_argument("--scale", type=int, default=2, help="2, 3 or 4")
+    given = _parse(parser, words)
+    with tqdm(desc=given["data"], unit="picture", disable=None) as bar:
+        report = folders.check(given["data"], given["scale"], progress=_follow(bar))
+    print(report)
+    return 0 if report.ok else 2
+
+
+def demo(words: list[str]) -> int:
+    """train the small network on the embedded photographs, score it, upscale a picture"""
+    folder = Path("demo")
+    _parse(_parser("demo", demo), words)
+    _folder(str(folder))
+    held_out = benchmarks.load(folders.SAMPLE, 2)[0]
+    low, strips = folder / f"{held_out.name}_low.png", folder / "strips"
+    files.write(low, Picture(held_out.low))
+    run, result = str(RUNS / "sample_x2"), str(folder / f"{held_out.name}_x2.png")
+    for step in (
+        ["train"],
+        ["eval", "--checkpoint", run, "--sets", folders.SAMPLE, "--strips", str(strips)],
+        ["upscale", str(low), "-o", result, "--checkpoint", run],
+    ):
+        print(f"\n$ sr-app {' '.join(step)}")
+        if status := COMMANDS[step[0]](step[1:]):
+            return status
+    print(
+        f"\nLook at {strips}: low, bicubic, ours and the truth side by side, with their scores.\n"
+        "Next: .venv/bin/python train.py --data FOLDER_OF_YOUR_PICTURES\n"
+        "      .venv/bin/python -m sr_app upscale YOUR_PICTURE.jpg"
+    )
+    return 0
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "train": train,
+    "eval": evaluate,
+    "upscale": upscale,
+    "check-data": check_data,
+    "demo": demo,
+}
+
+
+def _usage() -> str:
+    lines = [f"  {name:<12}{command.__doc__}" for name, command in COMMANDS.items()]
+    first, last = "usage: python -m sr_app COMMAND ...\n", "\nCOMMAND --help says more"
+    return "\n".join([first, *lines, last])
+
+
+def _parser(name: str, command: Callable[[list[str]], int]) -> ArgumentParser:
+    return ArgumentParser(
+        prog=f"sr-app {name}", description=command.__doc__, exit_on_error=False, allow_abbrev=False
+    )
+
+
+def _parse(parser: ArgumentParser, words: list[str]) -> dict[str, Any]:
+    """The options by name, settings as their dataclasses; ConfigError tells a near match."""
+    try:
+        given: dict[str, Any] = dict(vars(parser.instantiate(parser.parse_args(words))))
+    except ArgumentError as error:
+        message = str(error)
+        known = [option for action in parser._actions for option in action.option_strings]
+        for word in words:
+            option = word.partition("=")[0]
+            if option.startswith("-") and option not in known and option in message:
+                near = difflib.get_close_matches(option, known, 1)
+                message += f"; did you mean {near[0]}?" if near else ""
+        raise ConfigError(f"{message}\n{parser.prog} --help lists all options") from error
+    given.pop("config", None)
+    return given
+
+
+def _model(given: Path | str, scale: int | None) -> "Model":
+    """The network of a checkpoint file or of a run's folder; of `scale`, if one is asked for."""
+    from sr_app.inference.model import Model
+    from sr_app.training.checkpoint import BEST
+
+    path = Path(given)
+    model = Model.load(path / BEST if path.is_dir() else path)
+    if scale not in (None, model.scale):
+        raise ConfigError(f"--scale {scale} was asked for, but {path} enlarges x{model.scale}")
+    return model
+
+
+def _newest(scale: int | None) -> Path:
+    """The run whose best network is newest, or else the shipped network."""
+    from sr_app.training.checkpoint import BEST
+
+    runs = sorted(RUNS.glob(f"*/{BEST}"), key=lambda path: path.stat().st_mtime)
+    return runs[-1].parent if runs else _shipped(scale or 2)
+
+
+def _shipped(scale: int) -> Path:
+    path = SHIPPED / f"edsr_light_x{scale}.safetensors"
+    if not path.is_file():
+        there = sorted(each.stem for each in SHIPPED.glob("*.safetensors"))
+        raise CheckpointError(
+            f"no network for x{scale} is shipped (there are: {', '.join(there) or 'none'}); "
+            f"train one with --config configs/edsr_light_x{scale}.yaml and give --checkpoint"
+        )
+    return path
+
+
+def _follow(bar: "tqdm[Any]") -> Callable[[int, int], None]:
+    """A callback of (done, total) that moves the bar."""
+
+    def follow(done: int, total: int) -> None:
+        bar.total = total
+        bar.update(done - bar.n)
+
+    return follow
+
+
+def _folder(name: str) -> Path:
+    path = Path(name)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PictureError(f"{path}: this folder can't be made: {error.strerror}") from error
+    return path
+
+
+def _write_text(path: Path, text: str) -> None:
+    try:
+        with replacing(path) as temporary:
+            temporary.write_text(text)
+    except OSError as error:
+        raise ConfigError(f"{path}: can't be written: {error.strerror}") from error
+    print(f"wrote {path}")
+
+
+def _fail(message: str) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return 2

@@ -1,0 +1,308 @@
+"""Decoded pixels of a set in one memory-mapped file, shared by all processes of a machine.
+
+Training reads each picture thousands of times; decoding a PNG of DIV2K takes about 0.1 s, cutting
+a patch out of the mapped file about 0.1 ms. Two files make a cache, below `cache_folder()`:
+
+    KEY.pixels   LR then HR of each picture, uint8, row by row
+    KEY.json     the LR sizes, a checksum; written last, so that its presence means completeness
+
+KEY is a digest of the bytes of all picture files and the scale, so a set that is moved, copied or
+touched keeps its cache, and one that changes gets a new one. Reading all bytes at each start
+would cost seconds to minutes, so KEY is remembered under a digest of the files' paths, sizes and
+times (`STAMP.key`). Everything in the folder can be deleted at any time.
+
+Processes that want the same cache at once wait for the first of them, which holds a lock (POSIX's
+flock, released by the system if that process dies).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import time
+import uuid
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import platformdirs
+
+from sr_app.data.degradation import Pixels, read_pair
+from sr_app.data.folders import PictureSet, Progress
+from sr_app.errors import DataError
+from sr_app.image.files import header_size
+
+FORMAT = 1  # raise it when the layout changes, or what decoding or degradation gives
+LOCK_SECONDS = 3600.0  # DIV2K takes minutes to decode on two cores
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PixelCache:
+    """The pixels of a set: `lows[i]` uint8 (h, w, 3), `highs[i]` uint8 (h * scale, w * scale, 3).
+
+    Read-only views of the mapped file; nothing is in memory until it is touched.
+    """
+
+    name: str
+    scale: int
+    names: tuple[str, ...]
+    lows: tuple[Pixels, ...]
+    highs: tuple[Pixels, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def low(self, index: int) -> Pixels:
+        """The LR picture, (h, w, 3)."""
+        return self.lows[index]
+
+    def high(self, index: int) -> Pixels:
+        """The HR picture, (h * scale, w * scale, 3)."""
+        return self.highs[index]
+
+
+def open_cache(pictures: PictureSet, scale: int, progress: Progress | None = None) -> PixelCache:
+    """The decoded pixels of a set; decodes all its files if that has not been done yet.
+
+    `progress` is called only while decoding. Raises PictureError for a file that can't be
+    decoded, DataError for a pair that doesn't fit, a folder that can't be written, a full disk
+    (then nothing is left behind), or another process that holds the lock for an hour.
+    """
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        key = _content_key(pictures, scale, folder)
+        base = folder / key
+        opened = _open(base, pictures, scale)
+        if opened is None:
+            with _locked(base.with_suffix(".lock")):
+                opened = _open(base, pictures, scale)  # made by another process meanwhile?
+                if opened is None:
+                    _build(base, pictures, scale, progress)
+                    opened = _open(base, pictures, scale)
+    except OSError as error:
+        raise DataError(
+            f"the pixel cache of {pictures.name} can't be made in {folder}: {error}. Mend that, or "
+            "set SR_CACHE to another folder."
+        ) from error
+    if opened is None:
+        raise DataError(
+            f"{base}.pixels was damaged while it was written: check that disk, or set SR_CACHE "
+            "to a folder on another one"
+        )
+    return opened
+
+
+def cache_folder() -> Path:
+    """The folder that SR_CACHE names, or the user's cache folder of this system."""
+    folder = os.environ.get("SR_CACHE")
+    return Path(folder) if folder else platformdirs.user_cache_path("sr_app")
+
+
+# --- the key ------------------------------------------------------------------------------------
+
+
+def _content_key(pictures: PictureSet, scale: int, folder: Path) -> str:
+    """The cache's name: from the files' bytes, or remembered from the last time they were read."""
+    files = [file for pair in pictures.pairs for file in pair]
+    remembered = folder / f"{_digest([scale, *map(_stamp, files)])}.key"
+    if remembered.is_file():
+        key = remembered.read_text()
+        if len(key) == len(remembered.stem):
+            return key
+    with ThreadPoolExecutor() as pool:
+        key = _digest([scale, *pool.map(_file_digest, files)])
+    with _replacing(remembered) as file:
+        file.write(key.encode())
+    return key
+
+
+def _stamp(file: Path | None) -> str:
+    if file is None:
+        return "made from HR"
+    status = file.stat()
+    return f"{file.absolute()} {status.st_size} {status.st_mtime_ns}"
+
+
+def _file_digest(file: Path | None) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    if file is not None:
+        with file.open("rb") as stream:
+            while chunk := stream.read(1 << 20):
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _digest(parts: Iterable[object]) -> str:
+    text = "\n".join(map(str, [FORMAT, *parts]))
+    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def _open(base: Path, pictures: PictureSet, scale: int) -> PixelCache | None:
+    """The cache, or None if it is not there or (which is told) damaged."""
+    pixels_file, index_file = base.with_suffix(".pixels"), base.with_suffix(".json")
+    if not index_file.exists():
+        return None
+    try:
+        index = json.loads(index_file.read_text())
+        sizes = [(int(height), int(width)) for height, width in index["low_sizes"]]
+        pixels = np.memmap(pixels_file, np.uint8, mode="r").view(np.ndarray)
+        expected = sum(3 * h * w * (1 + scale**2) for h, w in sizes)
+        if len(sizes) != len(pictures):
+            raise ValueError(f"{len(sizes)} pictures where there should be {len(pictures)}")
+        if pixels.size != expected:
+            raise ValueError(f"{pixels.size} bytes where there should be {expected}")
+        if _checksum(pixels) != index["checksum"]:
+            raise ValueError("the checksum of its pixels is wrong")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        _log.warning("the pixel cache %s is damaged (%s): it is made anew", pixels_file, error)
+        return None
+    lows, highs = _views(pixels, sizes, scale)
+    names = tuple(file.name for file in pictures.highs)
+    return PixelCache(pictures.name, scale, names, lows, highs)
+
+
+def _views(
+    pixels: Pixels, sizes: list[tuple[int, int]], scale: int
+) -> tuple[tuple[Pixels, ...], tuple[Pixels, ...]]:
+    """Cut the mapped bytes into LR and HR pictures."""
+    lows, highs, start = [], [], 0
+    for height, width in sizes:
+        middle = start + 3 * height * width
+        end = middle + 3 * height * width * scale**2
+        lows.append(pixels[start:middle].reshape(height, width, 3))
+        highs.append(pixels[middle:end].reshape(height * scale, width * scale, 3))
+        start = end
+    return tuple(lows), tuple(highs)
+
+
+def _checksum(pixels: Pixels) -> int:
+    """CRC-32 over 1024 blocks of 4 KB spread over the file (all of a file up to 4 MB).
+
+    All 12 GB of DIV2K would take too long at each start; this finds what a crash or a bad disk
+    leaves: parts that are missing or zero.
+    """
+    block = 4096
+    starts = np.linspace(0, max(pixels.size - block, 0), 1024).astype(np.int64)
+    crc = 0
+    for start in np.unique(starts):
+        crc = zlib.crc32(pixels[start : start + block].data, crc)
+    return crc
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def _build(base: Path, pictures: PictureSet, scale: int, progress: Progress | None) -> None:
+    """Decode all files into KEY.pixels, then write KEY.json."""
+    for stale in base.parent.glob(f"{base.name}*.partial"):  # of a process that was killed:
+        stale.unlink(missing_ok=True)  # we hold the lock, so nobody is writing it
+    needed = _bytes_needed(pictures, scale)
+    free = _free_bytes(base.parent)
+    if free < needed:
+        raise _disk_full(pictures, base.parent, needed, free)
+    sizes = []
+    pixels_file = base.with_suffix(".pixels")
+    try:
+        with _replacing(pixels_file) as file:
+            for done, (low, high) in enumerate(_decoded(pictures, scale), start=1):
+                file.write(low.tobytes())
+                file.write(high.tobytes())
+                sizes.append(low.shape[:2])
+                if progress is not None:
+                    progress(done, len(pictures))
+        checksum = _checksum(np.memmap(pixels_file, np.uint8, mode="r"))
+        index = {"set": pictures.name, "low_sizes": sizes, "checksum": checksum}
+        with _replacing(base.with_suffix(".json")) as file:
+            file.write(json.dumps(index).encode())
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise _disk_full(pictures, base.parent, needed, _free_bytes(base.parent)) from error
+
+
+def _decoded(pictures: PictureSet, scale: int) -> Iterator[tuple[Pixels, Pixels]]:
+    """The pairs in order, decoded by threads that run at most a few pictures ahead."""
+    with ThreadPoolExecutor() as pool:
+        ahead: deque[Future[tuple[Pixels, Pixels]]] = deque()
+        try:
+            for high, low in pictures.pairs:
+                ahead.append(pool.submit(partial(read_pair, high, low, scale)))
+                if len(ahead) > 2 * (os.cpu_count() or 1):
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for future in ahead:
+                future.cancel()
+
+
+def _bytes_needed(pictures: PictureSet, scale: int) -> int:
+    sizes = [header_size(high) for high in pictures.highs]
+    return sum(3 * (h // scale) * (w // scale) * (1 + scale**2) for h, w in sizes)
+
+
+def _free_bytes(folder: Path) -> int:
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize
+
+
+def _disk_full(pictures: PictureSet, folder: Path, needed: int, free: int) -> DataError:
+    return DataError(
+        f"the pixel cache of {pictures.name} needs {needed} bytes in {folder}, where {free} are "
+        "free. Free some, or set SR_CACHE to a folder on another disk."
+    )
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes `path`'s place when all is written, and leaves no trace if it fails."""
+    partial_file = path.with_suffix(f".{uuid.uuid4().hex}.partial")
+    try:
+        with partial_file.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial_file.replace(path)
+    except BaseException:
+        partial_file.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock among processes; DataError after LOCK_SECONDS of waiting."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    with path.open("wb") as file:
+        waiting = False
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise DataError(
+                        f"another process has held {path} for {LOCK_SECONDS:.0f} s to build the "
+                        "pixel cache: see whether it hangs, stop it, and start again"
+                    ) from None
+                if not waiting:
+                    _log.info("waiting for another process that builds %s", path.stem)
+                waiting = True
+                time.sleep(0.1)
+        yield

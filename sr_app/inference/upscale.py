@@ -1,0 +1,34 @@
+"""A larger picture from a picture: what goes in (gray, alpha, 16 bit, profile) comes out."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sr_app.image.picture import Picture
+from sr_app.image.resize import imresize
+from sr_app.inference.model import Enhance
+
+
+def upscale(picture: Picture, enhance: Enhance, scale: int) -> Picture:
+    """Enlarge `scale` times: colour by the network, alpha by bicubic.
+
+    Gray is seen by the network as three equal channels, and the mean of its three outputs is kept.
+    16-bit pictures keep their depth: the network works in float32 on the range 0..255.
+    """
+    dtype = picture.pixels.dtype
+    unit = np.iinfo(dtype).max / 255
+    gray = picture.color.shape[2] == 1
+    rgb = np.broadcast_to(picture.color, (picture.height, picture.width, 3))
+    high = enhance((rgb / unit).astype(np.float32)) * np.float32(unit)
+    color = _rounded(high.mean(axis=2, keepdims=True) if gray else high, dtype)
+    if picture.alpha is None:
+        return replace(picture, pixels=color)
+    alpha = imresize(picture.alpha, scale)
+    return replace(picture, pixels=np.concatenate([color, alpha], axis=2))
+
+
+def _rounded(
+    values: NDArray[np.float32], dtype: np.dtype[np.uint8] | np.dtype[np.uint16]
+) -> NDArray[np.uint8] | NDArray[np.uint16]:
+    return np.rint(np.clip(values, 0, np.iinfo(dtype).max)).astype(dtype)

@@ -1,0 +1,103 @@
+"""EDSR: Enhanced Deep Residual Networks for Single Image Super-Resolution (Lim et al., 2017).
+
+    head -> trunk (residual blocks, closing convolution, skip) -> upsample -> tail
+
+Baseline 16 blocks x 64 features, full 32 x 256 with residual scale 0.1 (section 3.2, table 1).
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor, nn
+
+from sr_app.errors import ConfigError
+from sr_app.nets.activation import ActivationName, activation
+from sr_app.nets.layers import SubPixel, Trunk, conv3x3
+
+VALUE_RANGE = 255.0
+"""Pictures go in and come out as 0 .. 255; a checkpoint says so and is refused otherwise."""
+
+MEAN = (0.4488, 0.4371, 0.4040)
+"""Mean red, green, blue of DIV2K's training pictures, of a range of 1 (the authors' code)."""
+
+STAGES = {2: (2,), 3: (3,), 4: (2, 2)}
+"""Scale -> the factors of its sub-pixel stages."""
+
+
+@dataclass(frozen=True)
+class EDSRConfig:
+    """The shape of an EDSR.
+
+    Args:
+        scale: how many times larger the output is, per dimension.
+        blocks: residual blocks in the trunk.
+        features: channels of the trunk.
+        residual_scale: factor on each block's residual; 0.1 keeps wide ones stable (section 3.2).
+        activation: `leaky_grad_relu` (ours) or `relu` (the paper's).
+        slope: the gradient's leak on the negative side; of no effect with `relu`.
+    """
+
+    scale: Literal[2, 3, 4] = 2
+    blocks: int = 16
+    features: int = 64
+    residual_scale: float = 1.0
+    activation: ActivationName = "leaky_grad_relu"
+    slope: float = 0.01
+
+    def __post_init__(self) -> None:
+        if self.scale not in STAGES:
+            raise ConfigError(f"network.scale must be one of {list(STAGES)}, got {self.scale}")
+        for key in ("blocks", "features"):
+            if getattr(self, key) < 1:
+                raise ConfigError(f"network.{key} must be at least 1, got {getattr(self, key)}")
+        if not 0 < self.residual_scale <= 1:
+            raise ConfigError(
+                f"network.residual_scale must be above 0 and at most 1, got {self.residual_scale}"
+            )
+        if not 0 <= self.slope <= 1:
+            raise ConfigError(f"network.slope must be from 0 to 1, got {self.slope}")
+
+    @property
+    def receptive_radius(self) -> int:
+        """How many low-resolution pixels away an output pixel looks: the halo of a tile.
+
+        Head, closing and first sub-pixel convolution 1 each, 2 a block; what comes after the first
+        pixel shuffle reaches into the next low-resolution pixel, and no further, at every scale.
+        """
+        return 2 * self.blocks + 4
+
+
+class EDSR(nn.Cell):
+    """(n, 3, h, w) -> (n, 3, scale * h, scale * w); RGB, float32, 0 .. 255, not clamped."""
+
+    def __init__(self, config: EDSRConfig) -> None:
+        super().__init__()
+        make_activation = partial(activation, config.activation, config.slope)
+        self.config = config
+        self.mean = Tensor(np.reshape(MEAN, (1, 3, 1, 1)) * VALUE_RANGE, ms.float32)
+        self.head = conv3x3(3, config.features)
+        self.trunk = Trunk(config.features, config.blocks, config.residual_scale, make_activation)
+        self.upsample = nn.SequentialCell(
+            [SubPixel(config.features, factor) for factor in STAGES[config.scale]]
+        )
+        self.tail = conv3x3(config.features, 3)
+
+    def construct(self, low: Tensor) -> Tensor:
+        x = self.head(low - self.mean)
+        x = self.trunk(x)
+        x = self.upsample(x)
+        return self.tail(x) + self.mean
+
+
+def torch_names(config: EDSRConfig) -> dict[str, str]:
+    """Names of our cells with weights -> those of the authors' PyTorch code (EDSR-PyTorch)."""
+    names = {"head": "head.0", "trunk.last": f"body.{config.blocks}", "tail": "tail.1"}
+    for block in range(config.blocks):
+        names[f"trunk.blocks.{block}.conv1"] = f"body.{block}.body.0"
+        names[f"trunk.blocks.{block}.conv2"] = f"body.{block}.body.2"
+    for stage in range(len(STAGES[config.scale])):  # there convolutions and shuffles alternate
+        names[f"upsample.{stage}.conv"] = f"tail.0.{2 * stage}"
+    return names

@@ -1,0 +1,120 @@
+"""A network in a file: its weights and all that is needed to use them (safetensors).
+
+The metadata of the file holds one JSON text under `sr_app`: the format's version, the network's
+shape, the value range, and a record (the run's settings, step and score) for the reader's eyes.
+Nothing has to be retyped at use, and nothing in the file is ever executed.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor, nn
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from sr_app.atomic import replacing
+from sr_app.errors import CheckpointError, ConfigError
+from sr_app.nets.edsr import VALUE_RANGE, EDSRConfig
+
+FORMAT = 1
+Arrays = dict[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A network's shape, its arrays by parameter name, and the record of how they came to be."""
+
+    config: EDSRConfig
+    arrays: Arrays
+    record: dict[str, Any] = field(default_factory=dict)
+
+
+def write(path: Path, weights: Weights) -> None:
+    """Write atomically; raises CheckpointError when the disk refuses."""
+    about = {
+        "format": FORMAT,
+        "network": {"name": "edsr", **asdict(weights.config)},
+        "value_range": VALUE_RANGE,
+        "record": weights.record,
+    }
+    write_arrays(path, weights.arrays, about)
+
+
+def read(path: Path) -> Weights:
+    """Read and check; raises CheckpointError for a file that isn't one of ours, whole and valid."""
+    arrays, about = read_arrays(path)
+    try:
+        if about["value_range"] != VALUE_RANGE:
+            raise CheckpointError(
+                f"{path}: trained on values 0..{about['value_range']}, this program uses "
+                f"0..{VALUE_RANGE:g}; rescale its first and last convolution"
+            )
+        shape = dict(about["network"])
+        if shape.pop("name", None) != "edsr":
+            raise CheckpointError(f"{path}: holds a network {shape}, not an edsr")
+        return Weights(EDSRConfig(**shape), arrays, about["record"])
+    except (KeyError, TypeError, AttributeError, ConfigError) as error:
+        raise CheckpointError(f"{path}: its description is damaged: {error}") from error
+
+
+def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], about: dict[str, Any]) -> None:
+    """Write arrays and a JSON description atomically; CheckpointError when the disk refuses."""
+    try:
+        with replacing(path) as temporary:
+            temporary.write_bytes(save(arrays, {"sr_app": json.dumps(about)}))
+    except OSError as error:
+        raise CheckpointError(
+            f"{path}: can't be written: {error.strerror}; the previous one is kept"
+        ) from error
+
+
+def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Arrays and description as written by `write_arrays`; CheckpointError when damaged."""
+    if not path.is_file():
+        raise CheckpointError(f"{path}: there is no such checkpoint")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            about = json.loads((file.metadata() or {})["sr_app"])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except KeyError as error:
+        raise CheckpointError(
+            f"{path}: a safetensors file, but not of this program (no {error} in its metadata)"
+        ) from error
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: not a whole safetensors file: {error}") from error
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise CheckpointError(f"{path}: this program reads format {FORMAT}, the file is of another")
+    return arrays, about
+
+
+def gather(network: nn.Cell) -> Arrays:
+    """Copies of all parameters by name."""
+    return {name: p.asnumpy().copy() for name, p in network.parameters_dict().items()}
+
+
+def fill(network: nn.Cell, arrays: Arrays, source: Path | str) -> None:
+    """Copy arrays into the network's parameters, in place, so that compiled kernels see them.
+
+    (After its first call a jitted function doesn't see `set_data` or `load_param_into_net`.)
+    Raises CheckpointError that names both sides unless names and shapes are the same.
+    """
+    parameters = network.parameters_dict()
+    ours = {name: tuple(p.shape) for name, p in parameters.items()}
+    theirs = {name: array.shape for name, array in arrays.items()}
+    if ours != theirs:
+        missing, foreign = sorted(ours.keys() - theirs.keys()), sorted(theirs.keys() - ours.keys())
+        both = sorted(ours.keys() & theirs.keys())
+        other = [f"{n} {theirs[n]} for {ours[n]}" for n in both if theirs[n] != ours[n]]
+        told = [
+            f"{what}: {', '.join(names[:3])}{' ...' if len(names) > 3 else ''} ({len(names)})"
+            for what, names in (("missing", missing), ("unknown", foreign), ("shapes", other))
+            if names
+        ]
+        raise CheckpointError(f"{source}: does not fit the network: {'; '.join(told)}")
+    for name, parameter in parameters.items():
+        parameter.copy_(Tensor(np.ascontiguousarray(arrays[name]), ms.float32))

@@ -1,0 +1,166 @@
+"""The schema of a run. A YAML file in configs/ fills it; the command line overrides it."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from sr_app.errors import ConfigError
+from sr_app.image.metrics import PROTOCOLS
+from sr_app.nets.edsr import EDSRConfig
+
+
+@dataclass(frozen=True)
+class BatchConfig:
+    """What one step sees.
+
+    Args:
+        size: pairs of patches.
+        patch: side of the low-resolution patch in pixels; the high one is `scale` times larger.
+    """
+
+    size: int = 16
+    patch: int = 48
+
+    def __post_init__(self) -> None:
+        _at_least(1, "batch.size", self.size)
+        _at_least(4, "batch.patch", self.patch)
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """Adam, its learning rate and the clip.
+
+    Args:
+        learning_rate: the peak rate.
+        schedule: `halving` (the paper's) or `cosine`.
+        halve_every: updates between two halvings; for `halving` alone.
+        final_rate: where the cosine ends; for `cosine` alone.
+        warm_up: updates over which the rate rises in a straight line.
+        clip_norm: bound on the global norm of all gradients; null only measures it.
+    """
+
+    learning_rate: float = 1e-4
+    schedule: Literal["halving", "cosine"] = "halving"
+    halve_every: int = 200_000
+    final_rate: float = 0.0
+    warm_up: int = 0
+    clip_norm: float | None = 10.0
+
+    def __post_init__(self) -> None:
+        _above_zero("optimizer.learning_rate", self.learning_rate)
+        _at_least(1, "optimizer.halve_every", self.halve_every)
+        _at_least(0, "optimizer.warm_up", self.warm_up)
+        _at_least(0, "optimizer.final_rate", self.final_rate)
+        if self.clip_norm is not None:
+            _above_zero("optimizer.clip_norm", self.clip_norm)
+        if self.final_rate > self.learning_rate:
+            raise ConfigError(
+                f"optimizer.final_rate ({self.final_rate}) is above optimizer.learning_rate "
+                f"({self.learning_rate}); the cosine only falls"
+            )
+
+
+@dataclass(frozen=True)
+class ValidationConfig:
+    """The score that is taken during the run.
+
+    Args:
+        data: the set; null takes the validation pictures of the training set, or, where it has
+            none, the embedded ones.
+        every: steps between two validations.
+        pictures: at most so many, the first ones.
+        protocol: `benchmark`, `div2k` or `rgb`.
+    """
+
+    data: str | None = None
+    every: int = 1000
+    pictures: int = 10
+    protocol: str = "div2k"
+
+    def __post_init__(self) -> None:
+        _at_least(1, "validation.every", self.every)
+        _at_least(1, "validation.pictures", self.pictures)
+        if self.protocol not in PROTOCOLS:
+            raise ConfigError(
+                f"validation.protocol must be one of {', '.join(PROTOCOLS)}, got {self.protocol!r}"
+            )
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One run.
+
+    Args:
+        data: the training set: a name, a folder, several joined by +.
+        steps: how many batches to train on.
+        seed: of the weights and of the data's order.
+        loss: `l1` or `charbonnier`.
+        average: decay of the weights' moving average, which is what is scored and shipped;
+            0 ships the weights themselves.
+        warm_start: checkpoint whose weights to begin from; those that another scale has in
+            another shape (its upsampling) begin anew.
+        mode: `graph` compiles the whole step; `pynative` runs it operator by operator, to debug.
+        save_minutes: minutes between two saves of the run's state.
+    """
+
+    data: str = "sample"
+    steps: int = 300_000
+    seed: int = 1
+    loss: Literal["l1", "charbonnier"] = "l1"
+    average: float = 0.999
+    warm_start: str | None = None
+    mode: Literal["graph", "pynative"] = "graph"
+    save_minutes: float = 5.0
+    network: EDSRConfig = field(default_factory=EDSRConfig)
+    batch: BatchConfig = field(default_factory=BatchConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    validation: ValidationConfig = field(default_factory=ValidationConfig)
+
+    def __post_init__(self) -> None:
+        _at_least(1, "steps", self.steps)
+        _at_least(0, "seed", self.seed)
+        _above_zero("save_minutes", self.save_minutes)
+        if not 0 <= self.average < 1:
+            raise ConfigError(f"average must be at least 0 and below 1, got {self.average}")
+        if self.optimizer.warm_up >= self.steps:
+            raise ConfigError(
+                f"optimizer.warm_up ({self.optimizer.warm_up}) leaves none of {self.steps} steps"
+            )
+
+
+FREE = ("steps", "mode", "save_minutes", "validation")
+"""What may change when a run is continued; all else would make it another run."""
+
+
+def require_same_run(before: dict[str, Any], now: RunConfig, folder: object) -> None:
+    """ConfigError that names each setting in which a continued run may not differ."""
+    was, wanted = _flat(before), _flat(asdict(now))
+    changed = [
+        f"{key} was {was.get(key)!r}, now {wanted.get(key)!r}"
+        for key in sorted(was.keys() | wanted.keys())
+        if was.get(key) != wanted.get(key) and key.split(".")[0] not in FREE
+    ]
+    if changed:
+        raise ConfigError(
+            f"{folder} holds a run with other settings ({'; '.join(changed)}); "
+            "give --run another folder to begin anew, or the old settings to continue"
+        )
+
+
+def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _at_least(bound: float, key: str, value: float) -> None:
+    if not value >= bound:
+        raise ConfigError(f"{key} must be at least {bound}, got {value}")
+
+
+def _above_zero(key: str, value: float) -> None:
+    if not value > 0:
+        raise ConfigError(f"{key} must be above 0, got {value}")
