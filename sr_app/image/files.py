@@ -1,7 +1,7 @@
 """Picture files, read and written without a silent loss: PNG, JPEG, WebP, BMP and TIFF.
 
 Pillow does the work, but for 16-bit colour, which it cuts to 8 bits without a word: that is read
-by OpenCV and written here.
+by OpenCV. 16-bit PNGs and all TIFFs are written here.
 """
 
 import io
@@ -376,8 +376,11 @@ def _upright(exif: bytes) -> bytes:
         folder = tiff + struct.unpack_from(order + "I", data, tiff + 4)[0]
         count = struct.unpack_from(order + "H", data, folder)[0]
         for entry in range(folder + 2, folder + 2 + 12 * count, 12):
-            if struct.unpack_from(order + "H", data, entry)[0] == ExifTags.Base.Orientation:
-                struct.pack_into(order + "H", data, entry + 8, 1)
+            tag, kind = struct.unpack_from(order + "HH", data, entry)
+            if tag == ExifTags.Base.Orientation:
+                struct.pack_into(
+                    order + ("I" if kind == TiffTags.LONG else "H"), data, entry + 8, 1
+                )
     except struct.error:  # damaged: there is nothing that a reader could take for a turn
         pass
     return bytes(data)
@@ -387,7 +390,7 @@ def _upright(exif: bytes) -> bytes:
 
 
 def _check_fit(path: Path, picture: Picture, quality: int | None) -> _Format:
-    """The format that the path's ending asks for, if it can hold the picture."""
+    """The format that the path's ending asks for, once nothing stands against writing."""
     format = _FORMATS.get(path.suffix.lower())
     if format is None:
         raise PictureError(
@@ -395,7 +398,11 @@ def _check_fit(path: Path, picture: Picture, quality: int | None) -> _Format:
         )
     sixteen = picture.pixels.dtype == np.uint16
     has_alpha = picture.alpha is not None
-    if quality is not None and not (format.lossy and 1 <= quality <= 100):
+    if path.is_dir():
+        trouble = "there is a folder of that name; give another name"
+    elif not path.parent.is_dir():
+        trouble = f"there is no folder {path.parent}; make it first"
+    elif quality is not None and not (format.lossy and 1 <= quality <= 100):
         trouble = f"quality is for JPEG and WebP and goes from 1 to 100, got {quality}"
     elif sixteen and not format.sixteen:
         trouble = f"{format.name} can't hold 16 bits; write .png or .tiff, or an 8-bit picture"
@@ -413,17 +420,16 @@ def _check_fit(path: Path, picture: Picture, quality: int | None) -> _Format:
 
 
 def _encode(picture: Picture, format: _Format, quality: int | None) -> bytes:
+    if format is _TIFF:
+        return _encode_tiff(picture)
     if picture.pixels.dtype == np.uint16:
-        return _encode_png_16(picture) if format is _PNG else _encode_tiff_16(picture)
+        return _encode_png_16(picture)
     options: dict[str, Any] = {
         "PNG": {},
         "JPEG": {"quality": quality or 95, "subsampling": 0},
-        # exact: keeps the colours under transparent pixels
-        "WEBP": {"quality": quality, "exact": True}
-        if quality
-        else {"lossless": True, "exact": True},
+        # exact keeps the colours under transparent pixels; quality is the effort if lossless
+        "WEBP": {"lossless": quality is None, "quality": quality or 80, "exact": True},
         "BMP": {},
-        "TIFF": {"compression": "tiff_adobe_deflate"},
     }[format.name]
     if picture.icc:
         options["icc_profile"] = picture.icc
@@ -464,12 +470,15 @@ def _encode_png_16(picture: Picture) -> bytes:
     return b"".join(parts)
 
 
-def _encode_tiff_16(picture: Picture) -> bytes:
-    """A 16-bit TIFF (TIFF 6.0), deflated in strips of about a megabyte, with predictor 2."""
+def _encode_tiff(picture: Picture) -> bytes:
+    """A TIFF (TIFF 6.0), deflated in strips of about a megabyte, with predictor 2.
+
+    Pillow writes no 16-bit colour, and fails on EXIF in a compressed TIFF.
+    """
     height, width, channels = picture.pixels.shape
-    differences = picture.pixels.astype("<u2")
+    differences: NDArray[Any] = picture.pixels.astype(picture.pixels.dtype.newbyteorder("<"))
     differences[:, 1:] -= picture.pixels[:, :-1]
-    rows = max(1, 2**20 // (2 * width * channels))
+    rows = max(1, 2**20 // differences[0].nbytes)
     strips = [zlib.compress(differences[y : y + rows].tobytes()) for y in range(0, height, rows)]
     sizes = [len(strip) for strip in strips]
     tags = TiffImagePlugin.ImageFileDirectory_v2()
@@ -481,12 +490,12 @@ def _encode_tiff_16(picture: Picture) -> bytes:
                 tags[tag] = exif.get_ifd(tag) if tag in _EXIF_FOLDERS else exif[tag]
     tags[TiffImagePlugin.IMAGEWIDTH] = width
     tags[TiffImagePlugin.IMAGELENGTH] = height
-    tags[TiffImagePlugin.BITSPERSAMPLE] = (16,) * channels
+    tags[TiffImagePlugin.BITSPERSAMPLE] = (8 * differences.itemsize,) * channels
     tags[TiffImagePlugin.COMPRESSION] = 8  # deflate
     tags[TiffImagePlugin.PREDICTOR] = 2
     tags[TiffImagePlugin.PHOTOMETRIC_INTERPRETATION] = 2 if channels >= 3 else 1
     tags[TiffImagePlugin.SAMPLESPERPIXEL] = channels
-    if channels == 4:
+    if channels in (2, 4):
         tags[TiffImagePlugin.EXTRASAMPLES] = 2  # alpha, not premultiplied
     if picture.icc:
         tags[TiffImagePlugin.ICCPROFILE] = picture.icc
@@ -502,9 +511,6 @@ def _encode_tiff_16(picture: Picture) -> bytes:
 
 def _replace(path: Path, data: bytes) -> None:
     """Put the data in the file's place at once; a failure leaves what was there."""
-    if path.is_dir() or not path.parent.is_dir():
-        where = f"{path} is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-        raise PictureError(f"{path} can't be written: {where}; make it or give another name")
     temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as file:

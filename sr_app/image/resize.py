@@ -1,21 +1,23 @@
 """MATLAB's imresize (bicubic, antialiased), exact to the bit: how low pictures are made."""
 
 from math import ceil
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 _KERNEL_WIDTH = 4
 _GREATEST = {1: 255, 2: 65535}  # value of an unsigned integer, by its bytes
 _COLUMNS = 512  # columns in float64 at a time: bounds memory, and a block stays in the cache
 
 
 def imresize(
-    pixels: NDArray[np.generic],
+    pixels: NDArray[_Scalar],
     scale: float | None = None,
     size: tuple[int, int] | None = None,
-) -> NDArray[np.generic]:
+) -> NDArray[_Scalar]:
     """Resize pixels as MATLAB's `imresize(pixels, scale | size, 'bicubic')` does.
 
     pixels: (h, w) or (h, w, c), uint8, uint16, float32 or float64, any range; returned with the
@@ -72,8 +74,8 @@ def _weights(length: int, new_length: int, scale: float) -> csr_array:
 
 
 def _resize_dimension(
-    pixels: NDArray[np.generic], dimension: int, weights: csr_array
-) -> NDArray[np.generic]:
+    pixels: NDArray[_Scalar], dimension: int, weights: csr_array
+) -> NDArray[_Scalar]:
     """One pass: multiply every line along the dimension by the weights; same dtype."""
     lines = np.moveaxis(pixels, dimension, 0)
     columns = np.ascontiguousarray(lines).reshape(len(lines), -1)

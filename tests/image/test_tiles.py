@@ -19,7 +19,7 @@ def network(reach: int, scale: int) -> Callable[[NDArray[Any]], NDArray[Any]]:
     kernel = np.random.default_rng(reach).integers(1, 9, (side, side, 1))
 
     def apply(pixels: NDArray[Any]) -> NDArray[Any]:
-        result = correlate(pixels.astype(np.int64), kernel, mode="constant")
+        result: NDArray[Any] = correlate(pixels.astype(np.int64), kernel, mode="constant")
         return result.repeat(scale, axis=0).repeat(scale, axis=1)
 
     return apply
