@@ -13,7 +13,7 @@ import mindspore as ms
 from mindspore import Tensor
 
 from sr_app.data.cache import PixelCache
-from sr_app.data.patches import batches
+from sr_app.data.patches import batches, crops
 from sr_app.errors import TrainingError
 from sr_app.image.metrics import Score
 from sr_app.nets import weights
@@ -100,18 +100,14 @@ def train(config: RunConfig, folder: Path, cache: PixelCache, validate: Validate
             value, norm = step(Tensor(low), Tensor(high), Tensor(rate, ms.float32))
             loss, size = float(value.asnumpy()), float(norm.asnumpy())
 
-            # A step without a finite gradient has changed nothing; too many of them end the run
-            skipped = not math.isfinite(size)
+            # A step whose numbers aren't finite has changed nothing; too many of them end the run
+            skipped = not math.isfinite(loss + size)
             skips_in_a_row = skips_in_a_row + 1 if skipped else 0
             progress = replace(progress, step=progress.step + 1, skipped=progress.skipped + skipped)
             if skipped:
                 journal.say(f"step {progress.step}: loss {loss}, norm {size}; skipped")
             if skips_in_a_row == MOST_SKIPS:
-                raise TrainingError(
-                    f"step {progress.step}: no finite gradient for {MOST_SKIPS} steps, "
-                    f"loss {loss}; lower optimizer.learning_rate or optimizer.clip_norm, or look for broken "
-                    f"pictures with check-data; {folder} keeps the last good state"
-                )
+                raise TrainingError(_diagnosis(cache, config, progress, loss, size))
             journal.step(progress.step, loss, size, rate, waited)
 
             # Validate
@@ -134,6 +130,25 @@ def train(config: RunConfig, folder: Path, cache: PixelCache, validate: Validate
                 last_save = time.monotonic()
                 journal.pause()
     return progress
+
+
+def _diagnosis(
+    cache: PixelCache, config: RunConfig, progress: Progress, loss: float, norm: float
+) -> str:
+    chosen = crops(
+        cache,
+        seed=config.seed,
+        step=progress.step - 1,
+        batch_size=config.batch.size,
+        patch=config.batch.patch,
+    )
+    names = sorted({cache.names[crop.picture] for crop in chosen})
+    return (
+        f"{MOST_SKIPS} steps in a row up to step {progress.step} had no finite loss and gradient "
+        f"(loss {loss}, norm {norm}); the last batch was cut from {', '.join(names)}. Lower "
+        "optimizer.learning_rate or optimizer.clip_norm, or look at these pictures; the run's "
+        "folder keeps the state before its last save"
+    )
 
 
 def _save(folder: Path, step: TrainStep, config: RunConfig, progress: Progress) -> None:

@@ -29,8 +29,9 @@ LOSSES: dict[Literal["l1", "charbonnier"], Loss] = {"l1": l1, "charbonnier": cha
 class TrainStep(nn.Cell):
     """One step as one cell, so that GRAPH_MODE compiles it whole (twice as fast as `ms.jit`).
 
-    A step whose gradients' norm isn't finite changes nothing: not the weights, Adam's moments,
-    its count, or the average. The caller sees it by the norm.
+    A step whose loss or gradients aren't finite changes nothing: not the weights, Adam's moments,
+    its count, or the average. Both must be looked at: behind an infinite loss MindSpore's kernels
+    (sign, ReLU) may well leave a gradient of 0. The caller sees it by the two returned numbers.
 
     Args:
         network: (n, 3, h, w) -> (n, 3, scale * h, scale * w).
@@ -61,7 +62,7 @@ class TrainStep(nn.Cell):
         """-> (loss, norm of the gradients before the clip), float32 scalars."""
         value, gradients = self.differentiate(low, high)
         gradients, norm = self.clip(gradients)
-        if ops.isfinite(norm):
+        if ops.isfinite(value + norm):
             updated = self.optimizer(gradients, learning_rate)
             value = ops.depend(value, ops.depend(self.average(), updated))
         return value, norm

@@ -1,0 +1,79 @@
+"""The step: both modes agree, repeats are equal to the bit, bad numbers change nothing."""
+
+import mindspore as ms
+import numpy as np
+import pytest
+from mindspore import Tensor
+
+from sr_app.training.config import OptimizerConfig
+from sr_app.training.loop import build
+from sr_app.training.step import LOSSES, TrainStep
+from tests.training.conftest import tiny
+
+RATE = Tensor(1e-3, ms.float32)
+
+
+def batch(seed: int) -> tuple[Tensor, Tensor]:
+    random = np.random.default_rng(seed)
+    low = random.uniform(0, 255, (2, 3, 8, 8)).astype(np.float32)
+    return Tensor(low), Tensor(low.repeat(2, axis=2).repeat(2, axis=3))
+
+
+def taken(step: TrainStep, steps: int) -> tuple[list[float], dict[str, np.ndarray]]:
+    """Losses of some steps, and all that they changed."""
+    losses = [float(step(*batch(k), RATE)[0].asnumpy()) for k in range(steps)]
+    return losses, {p.name: p.asnumpy().copy() for p in step.get_parameters()}  # else a view
+
+
+def test_modes_give_the_same_numbers() -> None:
+    """To 1e-5 after 10 steps: the modes order float32 sums differently."""
+    graph = taken(build(tiny(), print), 10)
+    pynative = taken(build(tiny(mode="pynative"), print), 10)
+    np.testing.assert_allclose(graph[0], pynative[0], rtol=1e-5)
+    for name, values in graph[1].items():
+        if not name.startswith("adam"):
+            np.testing.assert_allclose(values, pynative[1][name], rtol=0, atol=1e-5)
+
+
+def test_the_same_seed_gives_the_same_weights_to_the_bit() -> None:
+    first, again = (taken(build(tiny(), print), 5)[1] for _ in range(2))
+    for name, values in first.items():
+        np.testing.assert_array_equal(values, again[name])
+
+
+def test_the_loss_falls() -> None:
+    step = build(tiny(optimizer=OptimizerConfig(learning_rate=3e-3)), print)
+    losses = [float(step(*batch(0), RATE)[0].asnumpy()) for _ in range(150)]
+    assert losses[-1] < 0.6 * losses[0]
+
+
+@pytest.mark.parametrize("mode", ["graph", "pynative"])
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_a_gradient_that_is_not_finite_changes_nothing(mode: str, bad: float) -> None:
+    """mindyolo issues 441 and 402: not the weights, moments, average, nor any count."""
+    step = build(tiny(mode=mode), print)
+    _, before = taken(step, 2)
+    low, high = batch(0)
+    loss, norm = step(low, high * bad, RATE)
+    assert not np.isfinite((loss + norm).asnumpy())
+    for parameter in step.get_parameters():
+        np.testing.assert_array_equal(parameter.asnumpy(), before[parameter.name])
+    step(low, high, RATE)
+    assert any((p.asnumpy() != before[p.name]).any() for p in step.get_parameters())
+
+
+def test_clipping_bounds_what_reaches_adam() -> None:
+    """Adam's first moment after one step is 0.1 of the clipped gradient."""
+    step = build(tiny(optimizer=OptimizerConfig(clip_norm=0.5)), print)
+    _, norm = step(*batch(0), RATE)
+    assert norm.asnumpy() > 0.5
+    first = np.concatenate([p.asnumpy().ravel() for p in step.optimizer.first])
+    assert np.linalg.norm(first) == pytest.approx(0.05, rel=1e-4)
+
+
+def test_losses_have_their_values() -> None:
+    output, high = Tensor(np.array([0.0, 3.0], np.float32)), Tensor(np.zeros(2, np.float32))
+    assert float(LOSSES["l1"](output, high).asnumpy()) == 1.5
+    expected = (0.255 + (9 + 0.255**2) ** 0.5) / 2
+    charbonnier = float(LOSSES["charbonnier"](output, high).asnumpy())
+    assert charbonnier == pytest.approx(expected, rel=1e-6)
