@@ -1,6 +1,7 @@
 """Files that are either the old one or the whole new one, also after a power cut."""
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ def replacing(path: Path) -> Iterator[Path]:
     written. On an error the temporary file is removed and `path` is left as it was. The temporary
     name keeps the ending, by which writers choose their format.
     """
-    temporary = path.with_name(f".{path.stem[:64]}.{os.getpid()}.part{path.suffix}")
+    temporary = path.with_name(f".{path.stem[:64]}.{secrets.token_hex(4)}.part{path.suffix}")
     try:
         yield temporary
         with temporary.open("rb+") as file:

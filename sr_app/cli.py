@@ -19,9 +19,10 @@ from jsonargparse import ArgumentParser
 from tqdm import tqdm
 
 from sr_app.atomic import replacing
-from sr_app.data import benchmarks, cache, folders, patches
+from sr_app.data import benchmarks, cache, folders, layouts, patches
 from sr_app.errors import CheckpointError, ConfigError, PictureError, SrAppError
 from sr_app.image import files
+from sr_app.image.encode import require_fit
 from sr_app.image.metrics import PROTOCOLS, Score
 from sr_app.image.picture import Picture
 
@@ -135,7 +136,7 @@ def _validation_set(config: "RunConfig", training: folders.PictureSet) -> benchm
     if held_out is not None:
         return held_out
     print(f"{config.data} has no validation pictures of its own: taking the embedded ones")
-    return benchmarks.load(folders.SAMPLE, scale, settings.pictures)
+    return benchmarks.load(layouts.SAMPLE, scale, settings.pictures)
 
 
 def evaluate(words: list[str]) -> int:
@@ -300,7 +301,7 @@ def upscale(words: list[str]) -> int:
     model = _model(given["checkpoint"] or _shipped(given["scale"] or 2), given["scale"])
     target = given["output"] or source.with_name(f"{source.stem}_x{model.scale}.png")
     target = Path(target)
-    files.require_writable(target, picture)
+    require_fit(target, picture, scale=model.scale)
     with tqdm(desc=source.name, unit="tile", disable=None) as bar:
         follow = _follow(bar)
         result = enlarge(picture, lambda low: model.enhance(low, follow), model.scale)
@@ -329,13 +330,13 @@ def demo(words: list[str]) -> int:
     folder = Path("demo")
     _parse(_parser("demo", demo), words)
     _folder(str(folder))
-    held_out = benchmarks.load(folders.SAMPLE, 2)[0]
+    held_out = benchmarks.load(layouts.SAMPLE, 2)[0]
     low, strips = folder / f"{held_out.name}_low.png", folder / "strips"
     files.write(low, Picture(held_out.low))
     run, result = str(RUNS / "sample_x2"), str(folder / f"{held_out.name}_x2.png")
     for step in (
         ["train"],
-        ["eval", "--checkpoint", run, "--sets", folders.SAMPLE, "--strips", str(strips)],
+        ["eval", "--checkpoint", run, "--sets", layouts.SAMPLE, "--strips", str(strips)],
         ["upscale", str(low), "-o", result, "--checkpoint", run],
     ):
         print(f"\n$ sr-app {' '.join(step)}")

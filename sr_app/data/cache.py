@@ -25,7 +25,6 @@ import json
 import logging
 import os
 import time
-import uuid
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -33,11 +32,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import platformdirs
 
+from sr_app.atomic import replacing
 from sr_app.data.degradation import Pixels, read_pair
 from sr_app.data.folders import PictureSet, Progress
 from sr_app.errors import DataError
@@ -125,8 +124,8 @@ def _content_key(pictures: PictureSet, scale: int, folder: Path) -> str:
             return key
     with ThreadPoolExecutor() as pool:
         key = _digest([scale, *pool.map(_file_digest, files)])
-    with _replacing(remembered) as file:
-        file.write(key.encode())
+    with replacing(remembered) as temporary:
+        temporary.write_text(key)
     return key
 
 
@@ -209,7 +208,7 @@ def _checksum(pixels: Pixels) -> int:
 
 def _build(base: Path, pictures: PictureSet, scale: int, progress: Progress | None) -> None:
     """Decode all files into KEY.pixels, then write KEY.json."""
-    for stale in base.parent.glob(f"{base.name}*.partial"):  # of a process that was killed:
+    for stale in base.parent.glob(f".{base.name}.*.part*"):  # of a process that was killed:
         stale.unlink(missing_ok=True)  # we hold the lock, so nobody is writing it
     needed = _bytes_needed(pictures, scale)
     free = _free_bytes(base.parent)
@@ -218,7 +217,7 @@ def _build(base: Path, pictures: PictureSet, scale: int, progress: Progress | No
     sizes = []
     pixels_file = base.with_suffix(".pixels")
     try:
-        with _replacing(pixels_file) as file:
+        with replacing(pixels_file) as temporary, temporary.open("xb") as file:
             for done, (low, high) in enumerate(_decoded(pictures, scale), start=1):
                 file.write(low.tobytes())
                 file.write(high.tobytes())
@@ -227,8 +226,8 @@ def _build(base: Path, pictures: PictureSet, scale: int, progress: Progress | No
                     progress(done, len(pictures))
         checksum = _checksum(np.memmap(pixels_file, np.uint8, mode="r"))
         index = {"set": pictures.name, "low_sizes": sizes, "checksum": checksum}
-        with _replacing(base.with_suffix(".json")) as file:
-            file.write(json.dumps(index).encode())
+        with replacing(base.with_suffix(".json")) as temporary:
+            temporary.write_text(json.dumps(index))
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
@@ -266,21 +265,6 @@ def _disk_full(pictures: PictureSet, folder: Path, needed: int, free: int) -> Da
         f"the pixel cache of {pictures.name} needs {needed} bytes in {folder}, where {free} are "
         "free. Free some, or set SR_CACHE to a folder on another disk."
     )
-
-
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes `path`'s place when all is written, and leaves no trace if it fails."""
-    partial_file = path.with_suffix(f".{uuid.uuid4().hex}.partial")
-    try:
-        with partial_file.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial_file.replace(path)
-    except BaseException:
-        partial_file.unlink(missing_ok=True)
-        raise
 
 
 @contextlib.contextmanager

@@ -1,18 +1,14 @@
 """Picture files, read and written without a silent loss: PNG, JPEG, WebP, BMP and TIFF.
 
 Pillow does the work, but for 16-bit colour, which it cuts to 8 bits without a word: that is read
-by OpenCV. 16-bit PNGs and all TIFFs are written here.
+by OpenCV. What files are written as is in `encode`.
 """
 
-import io
 import os
 import re
-import secrets
 import struct
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,47 +27,29 @@ from PIL import (
     WebPImagePlugin,
 )
 
+from sr_app.atomic import replacing
 from sr_app.errors import PictureError
+from sr_app.image.encode import (
+    EXIF_FOLDERS,
+    EXIF_IN_TIFF,
+    EXIF_START,
+    FORMATS,
+    encode,
+    require_fit,
+)
 from sr_app.image.picture import Picture
 
 MAX_PIXELS = 500_000_000
 
 
-@dataclass(frozen=True)
-class _Format:
-    """What a file format can hold."""
-
-    name: str  # Pillow's
-    alpha: bool = True
-    sixteen: bool = False  # bits per sample
-    metadata: bool = True  # colour profile and EXIF
-    lossy: bool = False
-    longest: int = 2**31 - 1  # pixels on a side
-
-
-_PNG = _Format("PNG", sixteen=True)
-_JPEG = _Format("JPEG", alpha=False, lossy=True, longest=65_535)
-_WEBP = _Format("WEBP", lossy=True, longest=16_383)
-_BMP = _Format("BMP", alpha=False, metadata=False)
-_TIFF = _Format("TIFF", sixteen=True)
-_FORMATS = {
-    ".png": _PNG,
-    ".jpg": _JPEG,
-    ".jpeg": _JPEG,
-    ".webp": _WEBP,
-    ".bmp": _BMP,
-    ".tif": _TIFF,
-    ".tiff": _TIFF,
-}
-
-SUFFIXES = tuple(_FORMATS)
+SUFFIXES = tuple(FORMATS)
 """The endings, in lower case, of the files that can be read and written."""
 
 
 def is_picture_name(path: str | os.PathLike[str]) -> bool:
     """Whether the name is that of a picture; hidden files (macOS's `._0001.png`) are none."""
     path = Path(path)
-    return path.suffix.lower() in _FORMATS and not path.name.startswith(".")
+    return path.suffix.lower() in FORMATS and not path.name.startswith(".")
 
 
 def read(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> Picture:
@@ -127,10 +105,16 @@ def write(path: str | os.PathLike[str], picture: Picture, quality: int | None = 
     formats are lossless. Raises PictureError, before any work, for what the format can't hold.
     """
     path = Path(path)
-    format = _check_fit(path, picture, quality)
+    format = require_fit(path, picture, quality)
     with _failing_as(f"{path} can't be written as {format.name}"):
-        data = _encode(picture, format, quality)
-    _replace(path, data)
+        data = encode(picture, format, quality)
+    try:
+        with replacing(path) as temporary:
+            temporary.write_bytes(data)
+    except OSError as error:
+        raise PictureError(
+            f"{path} can't be written: {error.strerror or error}; check the rights and the space"
+        ) from error
 
 
 # Reading
@@ -337,40 +321,22 @@ def _turned(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
     return pixels
 
 
-_EXIF_START = b"Exif\0\0"
-_EXIF_FOLDERS = (ExifTags.IFD.Exif, ExifTags.IFD.GPSInfo)
-_EXIF_IN_TIFF = (  # the tags of a TIFF that tell about the picture, not about the file
-    ExifTags.Base.ImageDescription,
-    ExifTags.Base.Make,
-    ExifTags.Base.Model,
-    ExifTags.Base.XResolution,
-    ExifTags.Base.YResolution,
-    ExifTags.Base.ResolutionUnit,
-    ExifTags.Base.Software,
-    ExifTags.Base.DateTime,
-    ExifTags.Base.Artist,
-    ExifTags.Base.HostComputer,
-    ExifTags.Base.Copyright,
-    *_EXIF_FOLDERS,
-)
-
-
 def _exif(image: ImageFile.ImageFile) -> bytes | None:
     """The EXIF block of a decoded image, saying that the picture is upright."""
     block = image.info.get("exif")
     if block:
-        return _upright(_EXIF_START + block.removeprefix(_EXIF_START))
+        return _upright(EXIF_START + block.removeprefix(EXIF_START))
     tags, kept = image.getexif(), Image.Exif()
-    for tag in _EXIF_IN_TIFF:
+    for tag in EXIF_IN_TIFF:
         if tag in tags:
-            kept[tag] = tags.get_ifd(tag) if tag in _EXIF_FOLDERS else tags[tag]
+            kept[tag] = tags.get_ifd(tag) if tag in EXIF_FOLDERS else tags[tag]
     return kept.tobytes() if kept else None
 
 
 def _upright(exif: bytes) -> bytes:
     """Set the Orientation of the first folder to 1 and leave every other byte alone."""
     data = bytearray(exif)
-    tiff = len(_EXIF_START)
+    tiff = len(EXIF_START)
     order = "<" if data[tiff : tiff + 2] == b"II" else ">"
     try:
         folder = tiff + struct.unpack_from(order + "I", data, tiff + 4)[0]
@@ -384,143 +350,3 @@ def _upright(exif: bytes) -> bytes:
     except struct.error:  # damaged: there is nothing that a reader could take for a turn
         pass
     return bytes(data)
-
-
-# Writing
-
-
-def _check_fit(path: Path, picture: Picture, quality: int | None) -> _Format:
-    """The format that the path's ending asks for, once nothing stands against writing."""
-    format = _FORMATS.get(path.suffix.lower())
-    if format is None:
-        raise PictureError(
-            f"{path} can't be written: the ending {path.suffix!r} is none of {', '.join(SUFFIXES)}"
-        )
-    sixteen = picture.pixels.dtype == np.uint16
-    has_alpha = picture.alpha is not None
-    if path.is_dir():
-        trouble = "there is a folder of that name; give another name"
-    elif not path.parent.is_dir():
-        trouble = f"there is no folder {path.parent}; make it first"
-    elif quality is not None and not (format.lossy and 1 <= quality <= 100):
-        trouble = f"quality is for JPEG and WebP and goes from 1 to 100, got {quality}"
-    elif sixteen and not format.sixteen:
-        trouble = f"{format.name} can't hold 16 bits; write .png or .tiff, or an 8-bit picture"
-    elif has_alpha and not format.alpha:
-        trouble = f"{format.name} can't hold alpha; write .png or flatten the picture first"
-    elif sixteen and format is _TIFF and picture.pixels.shape[2] == 2:
-        trouble = "gray with alpha and 16 bits is not read back from TIFF; write .png"
-    elif (picture.icc or picture.exif) and not format.metadata:
-        trouble = f"{format.name} can't hold the colour profile and EXIF; write .png"
-    elif max(picture.height, picture.width) > format.longest:
-        trouble = f"{format.name} ends at {format.longest} pixels a side; write .png"
-    else:
-        return format
-    raise PictureError(f"{path} can't be written: {trouble}")
-
-
-def _encode(picture: Picture, format: _Format, quality: int | None) -> bytes:
-    if format is _TIFF:
-        return _encode_tiff(picture)
-    if picture.pixels.dtype == np.uint16:
-        return _encode_png_16(picture)
-    options: dict[str, Any] = {
-        "PNG": {},
-        "JPEG": {"quality": quality or 95, "subsampling": 0},
-        # exact keeps the colours under transparent pixels; quality is the effort if lossless
-        "WEBP": {"lossless": quality is None, "quality": quality or 80, "exact": True},
-        "BMP": {},
-    }[format.name]
-    if picture.icc:
-        options["icc_profile"] = picture.icc
-    if picture.exif:
-        options["exif"] = picture.exif
-    pixels = picture.pixels
-    file = io.BytesIO()
-    Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels).save(
-        file, format.name, **options
-    )
-    return file.getvalue()
-
-
-def _encode_png_16(picture: Picture) -> bytes:
-    """A 16-bit PNG (PNG specification, 5 and 11), each row as its difference from the one above."""
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        )
-
-    height, width, channels = picture.pixels.shape
-    color_type = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
-    rows = picture.pixels.astype(">u2").reshape(height, -1).view(np.uint8)
-    filtered = np.full((height, 1 + rows.shape[1]), 2, np.uint8)  # filter 2: Up
-    filtered[:, 1:] = rows
-    filtered[1:, 1:] -= rows[:-1]
-    parts = [
-        b"\x89PNG\r\n\x1a\n",
-        chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 16, color_type, 0, 0, 0)),
-        chunk(b"IDAT", zlib.compress(filtered.tobytes())),
-        chunk(b"IEND", b""),
-    ]
-    if picture.exif:
-        parts.insert(2, chunk(b"eXIf", picture.exif.removeprefix(_EXIF_START)))
-    if picture.icc:
-        parts.insert(2, chunk(b"iCCP", b"icc\0\0" + zlib.compress(picture.icc)))
-    return b"".join(parts)
-
-
-def _encode_tiff(picture: Picture) -> bytes:
-    """A TIFF (TIFF 6.0), deflated in strips of about a megabyte, with predictor 2.
-
-    Pillow writes no 16-bit colour, and fails on EXIF in a compressed TIFF.
-    """
-    height, width, channels = picture.pixels.shape
-    differences: NDArray[Any] = picture.pixels.astype(picture.pixels.dtype.newbyteorder("<"))
-    differences[:, 1:] -= picture.pixels[:, :-1]
-    rows = max(1, 2**20 // differences[0].nbytes)
-    strips = [zlib.compress(differences[y : y + rows].tobytes()) for y in range(0, height, rows)]
-    sizes = [len(strip) for strip in strips]
-    tags = TiffImagePlugin.ImageFileDirectory_v2()
-    if picture.exif:
-        exif = Image.Exif()
-        exif.load(picture.exif)
-        for tag in _EXIF_IN_TIFF:
-            if tag in exif:
-                tags[tag] = exif.get_ifd(tag) if tag in _EXIF_FOLDERS else exif[tag]
-    tags[TiffImagePlugin.IMAGEWIDTH] = width
-    tags[TiffImagePlugin.IMAGELENGTH] = height
-    tags[TiffImagePlugin.BITSPERSAMPLE] = (8 * differences.itemsize,) * channels
-    tags[TiffImagePlugin.COMPRESSION] = 8  # deflate
-    tags[TiffImagePlugin.PREDICTOR] = 2
-    tags[TiffImagePlugin.PHOTOMETRIC_INTERPRETATION] = 2 if channels >= 3 else 1
-    tags[TiffImagePlugin.SAMPLESPERPIXEL] = channels
-    if channels in (2, 4):
-        tags[TiffImagePlugin.EXTRASAMPLES] = 2  # alpha, not premultiplied
-    if picture.icc:
-        tags[TiffImagePlugin.ICCPROFILE] = picture.icc
-    tags[TiffImagePlugin.ROWSPERSTRIP] = rows
-    tags[TiffImagePlugin.STRIPBYTECOUNTS] = tuple(sizes)
-    tags.tagtype[TiffImagePlugin.STRIPOFFSETS] = TiffTags.LONG
-    # counted from the end of the tags; Pillow adds where that is
-    tags[TiffImagePlugin.STRIPOFFSETS] = tuple(sum(sizes[:i]) for i in range(len(sizes)))
-    file = io.BytesIO()
-    tags.save(file)
-    return b"".join([file.getvalue(), *strips])
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Put the data in the file's place at once; a failure leaves what was there."""
-    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise PictureError(
-            f"{path} can't be written: {error.strerror or error}; check the rights and the space"
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)

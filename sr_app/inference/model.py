@@ -76,7 +76,7 @@ class Model:
         `progress` is told (tiles done, tiles in all).
         """
         halo = self.config.receptive_radius
-        total = len(plan(*low.shape[:2], TILE, halo))
+        total = len(plan(low.shape[0], low.shape[1], TILE, halo))
         done = itertools.count(1)
 
         def enhance_tile(tile: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -90,7 +90,7 @@ class Model:
     def _enhance_tile(self, low: NDArray[np.float32]) -> NDArray[np.float32]:
         batch = np.ascontiguousarray(low.transpose(2, 0, 1)[None], np.float32)
         high: NDArray[np.float32] = self._kernel(Tensor(batch)).asnumpy()
-        return high[0].transpose(1, 2, 0)
+        return np.moveaxis(high[0], 0, 2)
 
 
 def ensemble(enhance: Enhance) -> Enhance:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sr_app.image.picture import Picture
 from sr_app.image.resize import imresize
@@ -16,19 +15,15 @@ def upscale(picture: Picture, enhance: Enhance, scale: int) -> Picture:
     Gray is seen by the network as three equal channels, and the mean of its three outputs is kept.
     16-bit pictures keep their depth: the network works in float32 on the range 0..255.
     """
-    dtype = picture.pixels.dtype
-    unit = np.iinfo(dtype).max / 255
+    most = np.iinfo(picture.pixels.dtype).max
+    unit = np.float32(most / 255)
     gray = picture.color.shape[2] == 1
     rgb = np.broadcast_to(picture.color, (picture.height, picture.width, 3))
-    high = enhance((rgb / unit).astype(np.float32)) * np.float32(unit)
-    color = _rounded(high.mean(axis=2, keepdims=True) if gray else high, dtype)
+    high = enhance(rgb.astype(np.float32) / unit) * unit
+    if gray:
+        high = high.mean(axis=2, keepdims=True)
+    color = np.rint(np.clip(high, 0, most)).astype(picture.pixels.dtype)
     if picture.alpha is None:
         return replace(picture, pixels=color)
     alpha = imresize(picture.alpha, scale)
     return replace(picture, pixels=np.concatenate([color, alpha], axis=2))
-
-
-def _rounded(
-    values: NDArray[np.float32], dtype: np.dtype[np.uint8] | np.dtype[np.uint16]
-) -> NDArray[np.uint8] | NDArray[np.uint16]:
-    return np.rint(np.clip(values, 0, np.iinfo(dtype).max)).astype(dtype)

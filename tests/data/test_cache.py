@@ -179,7 +179,7 @@ def test_a_picture_that_can_not_be_decoded_is_an_error_and_leaves_nothing(
 def test_what_a_killed_process_left_is_cleared_away(photos: PictureSet) -> None:
     open_cache(photos, 3)
     (pixels,) = files("pixels")
-    left = pixels.with_suffix(".0123.partial")
+    left = pixels.with_name(f".{pixels.stem}.0123.part.pixels")
     left.touch()
     pixels.unlink()
     open_cache(photos, 3)
