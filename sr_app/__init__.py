@@ -8,9 +8,18 @@ MindSpore 2.10's traps must be handled before that, so they are handled here, on
   before the first of them runs. Set ONEDNN_MAX_CPU_ISA yourself to choose otherwise.
 """
 
+from __future__ import annotations
+
 import os
 from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from sr_app.image.picture import Picture
+    from sr_app.inference.model import Model
+
+__all__ = ["__version__", "load", "upscale"]
 __version__ = "0.1.0"
 
 
@@ -26,3 +35,17 @@ def _prepare_for_mindspore(numpy_version: str) -> None:
 
 
 _prepare_for_mindspore(version("numpy"))
+
+
+def load(checkpoint: str | Path) -> Model:
+    """The network of a checkpoint file, ready to use; raises CheckpointError."""
+    from sr_app.inference.model import Model
+
+    return Model.load(Path(checkpoint))
+
+
+def upscale(picture: Picture, model: Model) -> Picture:
+    """A picture (see `sr_app.image.files.read`) enlarged by the model's scale."""
+    from sr_app.inference.upscale import upscale as enlarge
+
+    return enlarge(picture, model)

@@ -13,7 +13,7 @@ from argparse import ArgumentError
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from jsonargparse import ArgumentParser
 from tqdm import tqdm
@@ -36,6 +36,7 @@ CONFIGS = PROJECT / "configs"
 SHIPPED = PROJECT / "checkpoints"
 RUNS = Path("checkpoints")
 BICUBIC = "bicubic"
+Scale = Literal[2, 3, 4]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -158,7 +159,7 @@ def evaluate(words: list[str]) -> int:
         default=None,
         help="names or folders, with commas between; by default the known sets that are there",
     )
-    parser.add_argument("--scale", type=int | None, default=None, help="2, 3 or 4")
+    parser.add_argument("--scale", type=Scale | None, default=None, help="2, 3 or 4")
     parser.add_argument(
         "--protocol",
         type=str | None,
@@ -280,15 +281,19 @@ def _as_csv(rows: list[dict[str, Any]]) -> str:
 
 
 def upscale(words: list[str]) -> int:
-    """enlarge a picture: IN to OUT, by default IN's name with _x2 (or the scale) added, as PNG"""
+    """enlarge a picture; by default to a PNG beside it, with _x2 added to its name"""
     from sr_app.inference.upscale import upscale as enlarge
 
     parser = _parser("upscale", upscale)
-    parser.add_argument("input", type=str, metavar="IN", help="the picture")
+    parser.add_argument("picture", type=str, help="the file")
     parser.add_argument(
-        "-o", "--output", type=str | None, default=None, help="the result; its ending is its format"
+        "-o",
+        "--output",
+        type=str | None,
+        default=None,
+        help="the result, whose ending is its format, or a folder for it",
     )
-    parser.add_argument("--scale", type=int | None, default=None, help="2, 3 or 4; by default 2")
+    parser.add_argument("--scale", type=Scale | None, default=None, help="by default 2")
     parser.add_argument(
         "--checkpoint",
         type=str | None,
@@ -296,15 +301,16 @@ def upscale(words: list[str]) -> int:
         help="a checkpoint or a run's folder; by default the shipped network of that scale",
     )
     given = _parse(parser, words)
-    source = Path(given["input"])
+    source = Path(given["picture"])
     picture = files.read(source)
     model = _model(given["checkpoint"] or _shipped(given["scale"] or 2), given["scale"])
-    target = given["output"] or source.with_name(f"{source.stem}_x{model.scale}.png")
-    target = Path(target)
+    target = source.with_name(f"{source.stem}_x{model.scale}.png")
+    if given["output"] is not None:
+        output = Path(given["output"])
+        target = output / target.name if output.is_dir() else output
     require_fit(target, picture, scale=model.scale)
     with tqdm(desc=source.name, unit="tile", disable=None) as bar:
-        follow = _follow(bar)
-        result = enlarge(picture, lambda low: model.enhance(low, follow), model.scale)
+        result = enlarge(picture, model, _follow(bar))
     files.write(target, result)
     print(
         f"{source} ({picture.width} x {picture.height}) -> {target} "
@@ -317,7 +323,7 @@ def check_data(words: list[str]) -> int:
     """look at a set before training on it: pairs, sizes, bad files, what is missing"""
     parser = _parser("check-data", check_data)
     parser.add_argument("data", type=str, help="a name, a folder, several joined by +")
-    parser.add_argument("--scale", type=int, default=2, help="2, 3 or 4")
+    parser.add_argument("--scale", type=Scale, default=2, help="2, 3 or 4")
     given = _parse(parser, words)
     with tqdm(desc=given["data"], unit="picture", disable=None) as bar:
         report = folders.check(given["data"], given["scale"], progress=_follow(bar))
@@ -394,7 +400,7 @@ def _model(given: Path | str, scale: int | None) -> "Model":
     from sr_app.training.checkpoint import BEST
 
     path = Path(given)
-    model = Model.load(path / BEST if path.is_dir() else path)
+    model = Model.load(path / BEST, path.name) if path.is_dir() else Model.load(path)
     if scale not in (None, model.scale):
         raise ConfigError(f"--scale {scale} was asked for, but {path} enlarges x{model.scale}")
     return model

@@ -47,10 +47,10 @@ class Model:
         self._kernel = kernel
 
     @classmethod
-    def load(cls, path: Path) -> "Model":
-        """The network of a checkpoint; raises CheckpointError."""
+    def load(cls, path: Path, name: str | None = None) -> "Model":
+        """The network of a checkpoint, by default named like the file; raises CheckpointError."""
         read: Weights = weights.read(path)
-        return cls(read.config, read.arrays, path.stem)
+        return cls(read.config, read.arrays, name or path.stem)
 
     @property
     def scale(self) -> int:

@@ -1,29 +1,32 @@
 """A larger picture from a picture: what goes in (gray, alpha, 16 bit, profile) comes out."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sr_app.image.picture import Picture
 from sr_app.image.resize import imresize
-from sr_app.inference.model import Enhance
+from sr_app.inference.model import Model, Progress
 
 
-def upscale(picture: Picture, enhance: Enhance, scale: int) -> Picture:
-    """Enlarge `scale` times: colour by the network, alpha by bicubic.
+def upscale(picture: Picture, model: Model, progress: Progress | None = None) -> Picture:
+    """Enlarge by the model's scale: colour by the network, alpha by bicubic.
 
     Gray is seen by the network as three equal channels, and the mean of its three outputs is kept.
-    16-bit pictures keep their depth: the network works in float32 on the range 0..255.
+    16-bit pictures keep their depth: the network works in float32 on the range 0..255. `progress`
+    is told (tiles done, tiles in all).
     """
     most = np.iinfo(picture.pixels.dtype).max
     unit = np.float32(most / 255)
     gray = picture.color.shape[2] == 1
     rgb = np.broadcast_to(picture.color, (picture.height, picture.width, 3))
-    high = enhance(rgb.astype(np.float32) / unit) * unit
+    high = model.enhance(rgb.astype(np.float32) / unit, progress) * unit
     if gray:
         high = high.mean(axis=2, keepdims=True)
-    color = np.rint(np.clip(high, 0, most)).astype(picture.pixels.dtype)
+    color: NDArray[Any] = np.rint(np.clip(high, 0, most)).astype(picture.pixels.dtype)
     if picture.alpha is None:
         return replace(picture, pixels=color)
-    alpha = imresize(picture.alpha, scale)
+    alpha = imresize(picture.alpha, model.scale)
     return replace(picture, pixels=np.concatenate([color, alpha], axis=2))

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn
 from numpy.typing import NDArray
@@ -117,4 +116,4 @@ def fill(network: nn.Cell, arrays: Arrays, source: Path | str) -> None:
         ]
         raise CheckpointError(f"{source}: does not fit the network: {'; '.join(told)}")
     for name, parameter in parameters.items():
-        parameter.copy_(Tensor(np.ascontiguousarray(arrays[name]), ms.float32))
+        parameter.copy_(Tensor(np.asarray(arrays[name], np.float32, order="C")))

@@ -1,0 +1,30 @@
+"""The journal's file survives a cut and a continued run."""
+
+import json
+from pathlib import Path
+
+from sr_app.image.metrics import Score
+from sr_app.training.journal import RECORD_EVERY, Journal
+
+
+def steps(path: Path) -> list[int]:
+    return [json.loads(line)["step"] for line in path.read_text().splitlines()]
+
+
+def test_records_are_means_over_their_steps(tmp_path: Path) -> None:
+    with Journal(tmp_path, 0, RECORD_EVERY, patches=4) as journal:
+        for step in range(1, RECORD_EVERY + 1):
+            journal.step(step, loss=float(step), norm=2.0, rate=1e-3, waited=0.0)
+        journal.validation(RECORD_EVERY, Score(30.0, 0.9))
+    training, validation = map(json.loads, (tmp_path / "metrics.jsonl").read_text().splitlines())
+    assert training["loss"] == (RECORD_EVERY + 1) / 2
+    assert training["norm"] == 2.0
+    assert validation == {"step": RECORD_EVERY, "psnr": 30.0, "ssim": 0.9}
+
+
+def test_records_past_the_start_and_cut_lines_are_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 20}\n{"step": 40}\n{"step": 60}\n{"step": 8')
+    with Journal(tmp_path, 40, 100, patches=4):
+        pass
+    assert steps(path) == [20, 40]
