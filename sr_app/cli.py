@@ -4,14 +4,11 @@ The one place with print, argument parsing and exit statuses: 0 done, 2 the user
 fault (told in one line, nothing half written), 130 interrupted. A bug keeps its traceback.
 """
 
-import csv
+import argparse
 import difflib
-import io
 import json
 import sys
-from argparse import ArgumentError
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,7 +24,7 @@ from sr_app.image.metrics import PROTOCOLS, Score
 from sr_app.image.picture import Picture
 
 if TYPE_CHECKING:  # they load MindSpore, which takes a second: only when a command needs it
-    from sr_app.inference.evaluate import PictureScore, Upscale
+    from sr_app.inference.evaluate import PictureScore, SetScores, Upscale
     from sr_app.inference.model import Model
     from sr_app.training.config import RunConfig
 
@@ -76,14 +73,14 @@ def train(words: list[str]) -> int:
 
 
 def _chosen_config(words: list[str]) -> tuple[Path, list[str]]:
-    """The settings file, and the words with it in front: its place in the order of overrides."""
-    named = [i for i, word in enumerate(words) if word.split("=")[0] == "--config"]
-    if named:
-        _, _, value = words[named[0]].partition("=")
-        following = words[named[0] + 1 : named[0] + 2]
-        return Path(value or "".join(following) or "config"), words
-    text = " ".join(words) + " "
-    embedded = "--data" not in text or "--data sample " in text or "--data=sample " in text
+    """The settings file, and the words that name it: without --config, one that suits --data."""
+    peek = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for option in ("--config", "--data"):
+        peek.add_argument(option, nargs="?")
+    seen, _ = peek.parse_known_args(words)
+    if "--config" in words or seen.config is not None:
+        return Path(seen.config or "config"), words
+    embedded = seen.data in (None, layouts.SAMPLE)
     chosen = CONFIGS / ("sample_x2.yaml" if embedded else "edsr_baseline_x2.yaml")
     return chosen, ["--config", str(chosen), *words]
 
@@ -91,7 +88,7 @@ def _chosen_config(words: list[str]) -> tuple[Path, list[str]]:
 def _train(config: "RunConfig", folder: Path) -> int:
     from sr_app.inference.model import Model
     from sr_app.nets import weights
-    from sr_app.nets.edsr import EDSR
+    from sr_app.nets.table import make
     from sr_app.training.loop import train as run_training
 
     scale = config.network.scale
@@ -100,8 +97,7 @@ def _train(config: "RunConfig", folder: Path) -> int:
     with tqdm(unit="picture", desc=f"decoding {pictures.name}", disable=None) as bar:
         pixels = cache.open_cache(pictures, scale, _follow(bar))
     patches.require_patch(pixels, config.batch.patch)
-    network = EDSR(config.network)
-    model = Model(config.network, weights.gather(network), "validation")
+    model = Model(config.network, weights.gather(make(config.network)), "validation")
 
     def validate(arrays: weights.Arrays) -> Score:
         from sr_app.inference import evaluate
@@ -109,14 +105,13 @@ def _train(config: "RunConfig", folder: Path) -> int:
         model.fill(arrays)
         upscale = evaluate.network(model.enhance)
         return evaluate.mean(
-            evaluate.score(upscale, pair, config.validation.protocol, scale).score
+            evaluate.score_pair(upscale, pair, config.validation.protocol, scale).score
             for pair in validation
         )
 
     print(
-        f"{len(pictures)} pictures to train on, {len(validation)} of {validation.name} to "
-        f"validate; "
-        f"{model.parameters:,} parameters, x{scale}"
+        f"{len(pictures)} pictures to train on, {len(validation)} of {validation.name} to validate "
+        f"on; {model.parameters:,} parameters, x{scale}"
     )
     progress = run_training(config, folder, pixels, validate)
     best = "not validated" if progress.best is None else f"best score {progress.best:.2f} dB"
@@ -142,6 +137,7 @@ def _validation_set(config: "RunConfig", training: folders.PictureSet) -> benchm
 
 def evaluate(words: list[str]) -> int:
     """score a checkpoint on benchmark sets beside bicubic: PSNR in dB and SSIM"""
+    from sr_app import report
     from sr_app.inference import evaluate as scoring
     from sr_app.inference.model import ensemble
 
@@ -179,105 +175,50 @@ def evaluate(words: list[str]) -> int:
         raise ConfigError(
             f"--protocol must be one of {', '.join(PROTOCOLS)}, got {given['protocol']!r}"
         )
-    name, scale, upscale = BICUBIC, given["scale"] or 2, None
-    if given["checkpoint"] != BICUBIC:
+    if given["checkpoint"] == BICUBIC:
+        if given["ensemble"]:
+            raise ConfigError(f"--ensemble is for networks; {BICUBIC} has nothing to average")
+        scale = given["scale"] or 2
+        methods = {BICUBIC: scoring.bicubic(scale)}
+    else:
         model = _model(given["checkpoint"] or _newest(given["scale"]), given["scale"])
-        name, scale = model.name, model.scale
-        upscale = scoring.network(ensemble(model.enhance) if given["ensemble"] else model.enhance)
-        print(f"{name}: {model.parameters:,} parameters, x{scale}")
-    elif given["ensemble"]:
-        raise ConfigError(f"--ensemble is for networks; {BICUBIC} has nothing to average")
-    sets = given["sets"].split(",") if given["sets"] else benchmarks.available() or ["sample"]
-    loaded = [benchmarks.load(each, scale) for each in sets]
+        scale = model.scale
+        name = model.name + ("+" if given["ensemble"] else "")
+        enhance = ensemble(model.enhance) if given["ensemble"] else model.enhance
+        methods = {BICUBIC: scoring.bicubic(scale), name: scoring.network(enhance)}
+        print(f"{model.name}: {model.parameters:,} parameters, x{scale}")
+    names = given["sets"].split(",") if given["sets"] else benchmarks.available()
+    loaded = [benchmarks.load(name, scale) for name in names or [layouts.SAMPLE]]
     strips = _folder(given["strips"]) if given["strips"] else None
-    rows = [
-        _score_set(each, given["protocol"] or each.protocol, upscale, strips) for each in loaded
-    ]
-    _print_table(name + ("+" if given["ensemble"] else ""), rows)
-    result = {"checkpoint": name, "scale": scale, "ensemble": given["ensemble"], "sets": rows}
+    sets = [_score_set(each, given["protocol"], methods, strips) for each in loaded]
+    print(f"\n{report.text_table(sets)}")
     if given["json"]:
+        result = {"scale": scale, "sets": [each.as_dict() for each in sets]}
         _write_text(Path(given["json"]), json.dumps(result, indent=2) + "\n")
     if given["csv"]:
-        _write_text(Path(given["csv"]), _as_csv(rows))
+        _write_text(Path(given["csv"]), report.csv_table(sets))
     return 0
 
 
 def _score_set(
-    pictures: benchmarks.BenchmarkSet, protocol: str, upscale: "Upscale | None", strips: Path | None
-) -> dict[str, Any]:
-    """One set's scores, ours (None for bicubic alone) beside bicubic's, picture by picture."""
-    from sr_app.inference import evaluate as scoring
-
-    rows, ours_all, bicubic_all = [], [], []
-    baseline = scoring.bicubic(pictures.scale)
-    with tqdm(total=len(pictures), desc=pictures.name, unit="picture", disable=None) as bar:
-        for pair in pictures:
-            picture = scoring.score(baseline, pair, protocol, pictures.scale)
-            row: dict[str, Any] = {"picture": pair.name, BICUBIC: asdict(picture.score)}
-            bicubic_all.append(picture.score)
-            if upscale is not None:
-                ours = scoring.score(upscale, pair, protocol, pictures.scale)
-                row["ours"] = asdict(ours.score)
-                ours_all.append(ours.score)
-                if strips is not None:
-                    _write_strip(strips / f"{pictures.name}_{pair.name}.png", picture, ours)
-            rows.append(row)
-            bar.update()
-    means = {BICUBIC: asdict(scoring.mean(bicubic_all))}
-    if ours_all:
-        means["ours"] = asdict(scoring.mean(ours_all))
-    return {
-        "set": pictures.name,
-        "protocol": protocol,
-        "described": PROTOCOLS[protocol].description,
-        "mean": means,
-        "pictures": rows,
-    }
-
-
-def _write_strip(path: Path, bicubic: "PictureScore", ours: "PictureScore") -> None:
+    pictures: benchmarks.BenchmarkSet,
+    protocol: str | None,
+    methods: "dict[str, Upscale]",
+    strips: Path | None,
+) -> "SetScores":
+    """Score one set under a progress bar; `strips` is where a strip per picture goes."""
     from sr_app import report
+    from sr_app.inference.evaluate import score_set
 
-    pair = ours.pair
-    scale = pair.high.shape[0] // pair.low.shape[0]
-    rows, columns = report.detail(pair.low, pair.high, side=96)
-    large = tuple(slice(s.start * scale, s.stop * scale) for s in (rows, columns))
-    panels = [
-        report.Panel("low", pair.low[rows, columns], f"1/{scale} of the size"),
-        report.Panel("bicubic", bicubic.result[large], report.told(bicubic.score)),
-        report.Panel("ours", ours.result[large], report.told(ours.score)),
-        report.Panel("truth", pair.high[large], pair.name),
-    ]
-    files.write(path, Picture(report.strip(panels)))
+    with tqdm(total=len(pictures), desc=pictures.name, unit="picture", disable=None) as bar:
 
+        def look(pair: benchmarks.Pair, scored: "dict[str, PictureScore]") -> None:
+            bar.update()
+            if strips is not None:
+                strip = Picture(report.comparison(pair, scored))
+                files.write(strips / f"{pictures.name}_{pair.name}.png", strip)
 
-def _print_table(name: str, rows: list[dict[str, Any]]) -> None:
-    with_ours = "ours" in rows[0]["mean"]
-    ours = f"{name:>22}   gain" if with_ours else ""
-    print(f"\n{'set':<16}{'pictures':>9}{BICUBIC:>17}{ours}")
-    for row in rows:
-        told = [f"{m['psnr']:.2f}/{m['ssim']:.4f}" for m in row["mean"].values()]
-        line = f"{row['set']:<16}{len(row['pictures']):>9}{told[0]:>17}"
-        if with_ours:
-            gain = row["mean"]["ours"]["psnr"] - row["mean"][BICUBIC]["psnr"]
-            line += f"{told[1]:>22}  {gain:+.2f}"
-        print(line)
-    for protocol in sorted({row["protocol"] for row in rows}):
-        print(f"PSNR in dB / SSIM; protocol {protocol}: {PROTOCOLS[protocol].description}")
-
-
-def _as_csv(rows: list[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["set", "protocol", "picture", "method", "psnr", "ssim"])
-    for row in rows:
-        for picture in row["pictures"]:
-            for method in (BICUBIC, "ours"):
-                if method in picture:
-                    score = picture[method]
-                    head = [row["set"], row["protocol"], picture["picture"], method]
-                    table.writerow([*head, score["psnr"], score["ssim"]])
-    return text.getvalue()
+        return score_set(pictures, protocol or pictures.protocol, methods, look)
 
 
 def upscale(words: list[str]) -> int:
@@ -291,7 +232,7 @@ def upscale(words: list[str]) -> int:
         "--output",
         type=str | None,
         default=None,
-        help="the result, whose ending is its format, or a folder for it",
+        help="the result, or a folder for it",
     )
     parser.add_argument("--scale", type=Scale | None, default=None, help="by default 2")
     parser.add_argument(
@@ -381,7 +322,7 @@ def _parse(parser: ArgumentParser, words: list[str]) -> dict[str, Any]:
     """The options by name, settings as their dataclasses; ConfigError tells a near match."""
     try:
         given: dict[str, Any] = dict(vars(parser.instantiate(parser.parse_args(words))))
-    except ArgumentError as error:
+    except argparse.ArgumentError as error:
         message = str(error)
         known = [option for action in parser._actions for option in action.option_strings]
         for word in words:

@@ -1,5 +1,7 @@
-"""Pictures to look at: comparison strips."""
+"""Scores as tables, results as pictures to look at."""
 
+import csv
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from sr_app.image.metrics import Score
+from sr_app.data.benchmarks import Pair
+from sr_app.image.metrics import PROTOCOLS, Score
 from sr_app.image.resize import imresize
+from sr_app.inference.evaluate import BICUBIC, PictureScore, SetScores
 
 GAP, MARGIN, TEXT = 8, 8, 15
 
@@ -22,9 +26,49 @@ class Panel:
     note: str
 
 
-def told(score: Score) -> str:
-    """A score as tables have it: 33.66 dB / 0.9299."""
-    return f"{score.psnr:.2f} dB / {score.ssim:.4f}"
+def text_table(sets: Sequence[SetScores]) -> str:
+    """A row a set, PSNR/SSIM of each method, the gain over bicubic, and the protocols' meaning."""
+    methods = sets[0].methods
+    ours = methods[-1] if methods[-1] != BICUBIC else None
+    head = f"{'set':<16}{'pictures':>9}" + "".join(f"{method:>20}" for method in methods)
+    lines = [head + ("    gain" if ours else "")]
+    for each in sets:
+        cells = "".join(f"{_short(each.mean(method)):>20}" for method in methods)
+        gain = f"{_gain(each, ours):>8}" if ours else ""
+        lines.append(f"{each.name:<16}{len(each.pictures):>9}{cells}{gain}")
+    for protocol in sorted({each.protocol for each in sets}):
+        lines.append(f"PSNR in dB / SSIM; protocol {protocol}: {PROTOCOLS[protocol].description}")
+    return "\n".join(lines)
+
+
+def csv_table(sets: Sequence[SetScores]) -> str:
+    """A row a picture and method."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["set", "protocol", "picture", "method", "psnr", "ssim"])
+    for each in sets:
+        for picture, scores in each.pictures.items():
+            for method, score in scores.items():
+                table.writerow([each.name, each.protocol, picture, method, score.psnr, score.ssim])
+    return text.getvalue()
+
+
+def comparison(pair: Pair, scored: dict[str, PictureScore]) -> NDArray[np.uint8]:
+    """A strip of the most telling detail: low, each method's result with its score, the truth."""
+    scale = pair.high.shape[0] // pair.low.shape[0]
+    rows, columns = detail(pair.low, pair.high, side=96)
+    large = tuple(slice(s.start * scale, s.stop * scale) for s in (rows, columns))
+    results = [
+        Panel(method, each.result[large], f"{each.score.psnr:.2f} dB / {each.score.ssim:.4f}")
+        for method, each in scored.items()
+    ]
+    return strip(
+        [
+            Panel("low", pair.low[rows, columns], f"1/{scale} of the size"),
+            *results,
+            Panel("truth", pair.high[large], pair.name),
+        ]
+    )
 
 
 def strip(panels: Sequence[Panel]) -> NDArray[np.uint8]:
@@ -65,3 +109,11 @@ def detail(low: NDArray[np.uint8], high: NDArray[np.uint8], side: int) -> tuple[
 def _enlarged(pixels: NDArray[np.uint8], height: int) -> NDArray[np.uint8]:
     times = max(1, height // pixels.shape[0])
     return pixels.repeat(times, axis=0).repeat(times, axis=1)
+
+
+def _short(score: Score) -> str:
+    return f"{score.psnr:.2f}/{score.ssim:.4f}"
+
+
+def _gain(scores: SetScores, ours: str) -> str:
+    return f"{scores.mean(ours).psnr - scores.mean(BICUBIC).psnr:+.2f}"

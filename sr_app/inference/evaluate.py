@@ -1,12 +1,13 @@
 """Scores of a method on a benchmark set, by a named protocol."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sr_app.data.benchmarks import Pair
+from sr_app.data.benchmarks import BenchmarkSet, Pair
 from sr_app.image.metrics import PROTOCOLS, Score
 from sr_app.image.resize import imresize
 from sr_app.inference.model import Enhance, to_uint8
@@ -15,13 +16,46 @@ Upscale = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
 """RGB (h, w, 3) -> (scale * h, scale * w, 3), uint8."""
 
 
+BICUBIC = "bicubic"
+
+
 @dataclass(frozen=True)
 class PictureScore:
-    """One picture's score and the result that earned it."""
+    """A method's result on one picture, uint8 RGB, and its score."""
 
-    pair: Pair
     result: NDArray[np.uint8]
     score: Score
+
+
+@dataclass(frozen=True)
+class SetScores:
+    """Scores on one set by one protocol: picture name -> method name -> score."""
+
+    name: str
+    protocol: str
+    pictures: dict[str, dict[str, Score]]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods' names, in the order of tables."""
+        return tuple(next(iter(self.pictures.values())))
+
+    def mean(self, method: str) -> Score:
+        """The mean of the pictures' scores, PSNR in dB (not of their errors), as tables have it."""
+        return mean(scores[method] for scores in self.pictures.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: set, protocol and what it means, means and each picture's scores."""
+        return {
+            "set": self.name,
+            "protocol": self.protocol,
+            "described": PROTOCOLS[self.protocol].description,
+            "mean": {method: asdict(self.mean(method)) for method in self.methods},
+            "pictures": {
+                name: {method: asdict(score) for method, score in scores.items()}
+                for name, scores in self.pictures.items()
+            },
+        }
 
 
 def bicubic(scale: int) -> Upscale:
@@ -34,14 +68,32 @@ def network(enhance: Enhance) -> Upscale:
     return lambda low: to_uint8(enhance(low.astype(np.float32)))
 
 
-def score(upscale: Upscale, pair: Pair, protocol: str, scale: int) -> PictureScore:
+def score_pair(upscale: Upscale, pair: Pair, protocol: str, scale: int) -> PictureScore:
     """Enlarge one picture and score the result; `protocol` is a name in PROTOCOLS."""
     result = upscale(pair.low)
-    return PictureScore(pair, result, PROTOCOLS[protocol].score(result, pair.high, scale))
+    return PictureScore(result, PROTOCOLS[protocol].score(result, pair.high, scale))
+
+
+def score_set(
+    pictures: BenchmarkSet,
+    protocol: str,
+    methods: dict[str, Upscale],
+    look: Callable[[Pair, dict[str, PictureScore]], None] = lambda pair, scored: None,
+) -> SetScores:
+    """Score each method on each picture; `look` sees each picture's results before they go."""
+    scores: dict[str, dict[str, Score]] = {}
+    for pair in pictures:
+        scored = {
+            name: score_pair(upscale, pair, protocol, pictures.scale)
+            for name, upscale in methods.items()
+        }
+        look(pair, scored)
+        scores[pair.name] = {name: each.score for name, each in scored.items()}
+    return SetScores(pictures.name, protocol, scores)
 
 
 def mean(scores: Iterable[Score]) -> Score:
-    """The mean of the pictures' scores, PSNR in dB (not of their errors), as tables have it."""
+    """The mean PSNR in dB and the mean SSIM of some pictures."""
     each = list(scores)
     return Score(
         float(np.mean([score.psnr for score in each])),

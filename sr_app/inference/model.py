@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sr_app.image.tiles import apply_tiled, plan
 from sr_app.nets import weights
-from sr_app.nets.edsr import EDSR, EDSRConfig
+from sr_app.nets.table import NetworkConfig, make
 from sr_app.nets.weights import Arrays, Weights
 
 TILE = 192
@@ -31,10 +31,10 @@ class Model:
         name: what to call it in tables and messages.
     """
 
-    def __init__(self, config: EDSRConfig, arrays: Arrays, name: str) -> None:
+    def __init__(self, config: NetworkConfig, arrays: Arrays, name: str) -> None:
         self.config = config
         self.name = name
-        network = EDSR(config)
+        network = make(config)
         network.set_train(False)
         weights.fill(network, arrays, name)
         self._network = network

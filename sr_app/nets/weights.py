@@ -18,7 +18,8 @@ from safetensors.numpy import save
 
 from sr_app.atomic import replacing
 from sr_app.errors import CheckpointError, ConfigError
-from sr_app.nets.edsr import VALUE_RANGE, EDSRConfig
+from sr_app.nets.edsr import VALUE_RANGE
+from sr_app.nets.table import NETWORKS, NetworkConfig, name_of
 
 FORMAT = 1
 Arrays = dict[str, NDArray[np.float32]]
@@ -28,7 +29,7 @@ Arrays = dict[str, NDArray[np.float32]]
 class Weights:
     """A network's shape, its arrays by parameter name, and the record of how they came to be."""
 
-    config: EDSRConfig
+    config: NetworkConfig
     arrays: Arrays
     record: dict[str, Any] = field(default_factory=dict)
 
@@ -37,7 +38,7 @@ def write(path: Path, weights: Weights) -> None:
     """Write atomically; raises CheckpointError when the disk refuses."""
     about = {
         "format": FORMAT,
-        "network": {"name": "edsr", **asdict(weights.config)},
+        "network": {"name": name_of(weights.config), **asdict(weights.config)},
         "value_range": VALUE_RANGE,
         "record": weights.record,
     }
@@ -54,9 +55,12 @@ def read(path: Path) -> Weights:
                 f"0..{VALUE_RANGE:g}; rescale its first and last convolution"
             )
         shape = dict(about["network"])
-        if shape.pop("name", None) != "edsr":
-            raise CheckpointError(f"{path}: holds a network {shape}, not an edsr")
-        return Weights(EDSRConfig(**shape), arrays, about["record"])
+        name = shape.pop("name")
+        if name not in NETWORKS:
+            raise CheckpointError(
+                f"{path}: holds a network {name!r}; this program knows {', '.join(NETWORKS)}"
+            )
+        return Weights(NETWORKS[name][0](**shape), arrays, about["record"])
     except (KeyError, TypeError, AttributeError, ConfigError) as error:
         raise CheckpointError(f"{path}: its description is damaged: {error}") from error
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from sr_app.errors import ConfigError
 from sr_app.image.metrics import PROTOCOLS
 from sr_app.nets.edsr import EDSRConfig
+from sr_app.nets.table import NetworkConfig
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class RunConfig:
     warm_start: str | None = None
     mode: Literal["graph", "pynative"] = "graph"
     save_minutes: float = 5.0
-    network: EDSRConfig = field(default_factory=EDSRConfig)
+    network: NetworkConfig = field(default_factory=EDSRConfig)
     batch: BatchConfig = field(default_factory=BatchConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     validation: ValidationConfig = field(default_factory=ValidationConfig)

@@ -17,8 +17,8 @@ from sr_app.data.patches import batches, crops
 from sr_app.errors import TrainingError
 from sr_app.image.metrics import Score
 from sr_app.nets import weights
-from sr_app.nets.edsr import EDSR
 from sr_app.nets.layers import initialise
+from sr_app.nets.table import make
 from sr_app.training import checkpoint
 from sr_app.training.checkpoint import Progress
 from sr_app.training.clip import ClipByGlobalNorm
@@ -38,7 +38,7 @@ Validate = Callable[[weights.Arrays], Score]
 def build(config: RunConfig, say: Callable[[str], None]) -> TrainStep:
     """The run's step, its weights initialised by the seed or warm-started, ready to compile."""
     ms.set_context(mode=ms.GRAPH_MODE if config.mode == "graph" else ms.PYNATIVE_MODE)
-    network = EDSR(config.network)
+    network = make(config.network)
     initialise(network, config.seed)
     if config.warm_start is not None:
         warm = checkpoint.warm_arrays(Path(config.warm_start), weights.gather(network), say)

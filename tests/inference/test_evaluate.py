@@ -20,28 +20,30 @@ def pair() -> Pair:
 
 
 def test_the_truth_scores_infinity(pair: Pair) -> None:
-    scored = evaluate.score(lambda low: pair.high, pair, "benchmark", 2)
+    scored = evaluate.score_pair(lambda low: pair.high, pair, "benchmark", 2)
     assert scored.score == Score(inf, 1.0)
 
 
 def test_a_network_is_clamped_and_rounded_before_it_is_scored(pair: Pair) -> None:
     """A result off by 0.4 rounds to the truth."""
     method = evaluate.network(lambda low: pair.high.astype(np.float32) + 0.4)
-    assert evaluate.score(method, pair, "rgb", 2).score.psnr == inf
+    assert evaluate.score_pair(method, pair, "rgb", 2).score.psnr == inf
 
 
 def test_an_error_of_one_level_scores_what_the_formula_says(pair: Pair) -> None:
     """10 log10(255^2 / 1) = 48.13 dB on RGB."""
     method: Callable[..., np.ndarray] = lambda low: pair.high + 1  # noqa: E731
-    assert evaluate.score(method, pair, "rgb", 2).score.psnr == pytest.approx(48.1308, abs=1e-4)
+    assert evaluate.score_pair(method, pair, "rgb", 2).score.psnr == pytest.approx(
+        48.1308, abs=1e-4
+    )
 
 
 def test_bicubic_is_between_nearest_and_the_truth(pair: Pair) -> None:
     def nearest(low: np.ndarray) -> np.ndarray:
         return low.repeat(2, axis=0).repeat(2, axis=1)
 
-    by_bicubic = evaluate.score(evaluate.bicubic(2), pair, "benchmark", 2).score
-    by_nearest = evaluate.score(nearest, pair, "benchmark", 2).score
+    by_bicubic = evaluate.score_pair(evaluate.bicubic(2), pair, "benchmark", 2).score
+    by_nearest = evaluate.score_pair(nearest, pair, "benchmark", 2).score
     assert by_nearest.psnr + 3 < by_bicubic.psnr < inf
 
 

@@ -68,7 +68,7 @@ def test_a_foreign_safetensors_file_is_told(tmp_path: Path) -> None:
     [
         ({"format": 9}, "reads format 1"),
         ({"value_range": 1.0}, r"values 0\.\.1\.0.*0\.\.255"),
-        ({"network": {"name": "rcan"}}, "not an edsr"),
+        ({"network": {"name": "rcan"}}, "'rcan'; this program knows edsr"),
         ({"network": {"name": "edsr", "scale": 7}}, "damaged"),
         ({"network": {"name": "edsr", "depth": 7}}, "damaged"),
         ({"network": 3}, "damaged"),
