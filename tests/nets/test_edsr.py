@@ -99,7 +99,7 @@ def test_output_and_gradients_are_pytorchs(scale: int, residual_scale: float) ->
     """Within 1e-4 on 0..255 for the output; gradients, sums over all pixels, to 1e-4 of the largest
     (float32 in two orders of summation)."""
     torch = pytest.importorskip("torch", reason="needs PyTorch: pip install -e '.[convert]'")
-    from tests.nets.torch_edsr import TorchEDSR
+    from benchmarks.torch_edsr import TorchEDSR
 
     ours = small(scale, residual_scale=residual_scale, blocks=3)
     theirs = TorchEDSR(scale, blocks=3, features=8, residual_scale=residual_scale, slope=0.01)

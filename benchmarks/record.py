@@ -1,0 +1,82 @@
+"""What is kept of a measurement: on what, with what, how, and the figures."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent.parent / "results"
+PACKAGES = ("sr_app", "mindspore", "torch", "numpy")
+
+
+def arguments(script: str, doc: str | None) -> argparse.ArgumentParser:
+    """A parser of the words that all scripts take."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    name = Path(script).stem
+    parser.add_argument("--quick", action="store_true", help="a tiny size: does the script work?")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        help=f"file for the figures (results/{name}.json; results/{name}.quick.json if --quick)",
+    )
+    return parser
+
+
+def target(given: argparse.Namespace, script: str) -> Path:
+    """The file for the figures."""
+    name = Path(script).stem + (".quick.json" if given.quick else ".json")
+    return RESULTS / name if given.json is None else Path(given.json)
+
+
+def write(path: Path, settings: dict[str, Any], figures: dict[str, Any]) -> None:
+    """Write the figures with everything that they depend on."""
+    record = {
+        "machine": {"processor": processor(), "cores": os.cpu_count()},
+        "versions": {"python": platform.python_version(), **_versions()},
+        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        "settings": settings,
+        "figures": figures,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record, indent=2) + "\n")
+    print(f"\n{processor()}, {os.cpu_count()} cores; figures written to {path}")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Columns of even width, the first to the left, the others to the right."""
+    cells = [list(head), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in cells
+    ]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def processor() -> str:
+    """The processor's name, from Linux where it tells."""
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(": ")[1] for line in lines if line.startswith("model name"))
+    return platform.processor() or platform.machine()
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found

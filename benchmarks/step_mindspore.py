@@ -1,0 +1,61 @@
+"""Our side: the step of `sr_app`, as a run in GRAPH_MODE builds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import mindspore as ms
+import numpy as np
+from case import SCALE, Case
+from interleave import Take
+from mindspore import Tensor
+
+from sr_app.nets.activation import ActivationName
+from sr_app.nets.edsr import EDSRConfig, torch_names
+from sr_app.nets.weights import gather
+from sr_app.training.config import BatchConfig, OptimizerConfig, RunConfig
+from sr_app.training.loop import build
+from sr_app.training.step import TrainStep
+
+
+def start(case: Case, weights_file: str) -> Take:
+    """The step, to be taken again and again; leaves its first weights, named for PyTorch's side."""
+    config = run_config(case)
+    step = build(config, print)
+    torch_name = torch_names(config.network)
+    named = {}
+    for name, array in gather(step.network).items():
+        cell, _, kind = name.rpartition(".")
+        named[f"{torch_name[cell]}.{kind}"] = array
+    np.savez(weights_file, **named)
+    once = stepper(step, case)
+    return lambda steps: [once() for _ in range(steps)]
+
+
+def run_config(case: Case, activation: ActivationName = "leaky_grad_relu") -> RunConfig:
+    """The settings of a run that takes this step."""
+    return RunConfig(
+        average=case.average,
+        network=EDSRConfig(
+            scale=SCALE,
+            blocks=case.blocks,
+            features=case.features,
+            activation=activation,
+            slope=case.slope,
+        ),
+        batch=BatchConfig(size=case.batch, patch=case.patch),
+        optimizer=OptimizerConfig(learning_rate=case.learning_rate, clip_norm=case.clip_norm),
+    )
+
+
+def stepper(step: TrainStep, case: Case) -> Callable[[], float]:
+    """Take one step, wait for loss and norm as the loop does, return the loss."""
+    low, high = (Tensor(array) for array in case.inputs())
+    rate = Tensor(case.learning_rate, ms.float32)
+
+    def once() -> float:
+        value, norm = step(low, high, rate)
+        loss, _ = float(value.asnumpy()), float(norm.asnumpy())
+        return loss
+
+    return once

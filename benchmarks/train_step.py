@@ -1,0 +1,120 @@
+"""Our training step next to the same step in PyTorch: python benchmarks/train_step.py [--quick].
+
+EDSR-baseline x2, LR patch 48, batch 16 and 4: forward, L1, backward, clip, Adam, moving average of
+the weights. Three processes on two cores and two threads each, asked in turn in one run: ours in
+GRAPH_MODE, PyTorch, and PyTorch with the channels_last layout. They start from the same weights and
+see the same batch; that their first losses agree shows that the same is measured.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import tempfile
+from contextlib import ExitStack
+from dataclasses import asdict
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import record
+from case import Case, quick
+from interleave import THREADS, Worker, interleaved, rates, ratios, use_two_cores
+
+OURS = "ours"
+PYTORCH = {"PyTorch": False, "PyTorch channels_last": True}
+FIRST_STEPS = 3
+
+
+def main() -> None:
+    """Measure, print, write."""
+    given = record.arguments(__file__, __doc__).parse_args()
+    if find_spec("torch") is None:
+        sys.exit("error: PyTorch is the other side, and isn't installed: pip install '.[convert]'")
+    use_two_cores()
+    cases = [quick(4), quick(2)] if given.quick else [Case(batch=16), Case(batch=4)]
+    rounds = 2 if given.quick else 8
+
+    figures = {}
+    for case in cases:
+        steps = 1 if given.quick else 16 // case.batch  # a turn is 16 patches: about two seconds
+        figures[f"batch {case.batch}"] = compare(case, steps, rounds)
+    rows = [row for batch, sides in figures.items() for row in rows_of(batch, sides)]
+    head = ["", "median patches/s", "best", "ours / it (median)", "(best)", "peak MB"]
+    print("\n" + record.table(head, rows))
+    settings = {"cases": [asdict(case) for case in cases], "rounds": rounds, "threads": THREADS}
+    record.write(record.target(given, __file__), settings, figures)
+
+
+def compare(case: Case, steps: int, rounds: int) -> dict[str, Any]:
+    """Figures of each side: patches a second, ours over its, peak memory, first losses."""
+    print(f"batch {case.batch}: starting {1 + len(PYTORCH)} processes", flush=True)
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        shared = {"case": case, "weights_file": str(Path(folder) / "weights.npz")}
+
+        # One after the other: the first leaves its weights for the others, and none builds while
+        # another does
+        workers, losses = {}, {}
+        for name in (OURS, *PYTORCH):
+            worker = (
+                Worker("step_mindspore", **shared)
+                if name == OURS
+                else Worker("step_pytorch", **shared, channels_last=PYTORCH[name])
+            )
+            workers[name] = stack.enter_context(worker)
+            losses[name] = worker.ask(FIRST_STEPS).losses
+            print(f"  first losses {losses[name]} ({name})", flush=True)
+            require_agreement(losses[OURS], losses[name], name)
+
+        print(f"  {rounds} rounds of {steps} steps each", flush=True)
+        peaks: dict[str, float] = {}
+        turns = {
+            name: partial(turn, worker, steps, peaks, name) for name, worker in workers.items()
+        }
+        seconds = interleaved(turns, rounds)
+    speed = {name: rates(steps * case.batch, seconds[name]) for name in workers}
+    return {
+        name: {
+            "patches_per_second": speed[name],
+            "ours_over_it": ratios(speed[OURS], speed[name]),
+            "peak_mb": peaks[name],
+            "first_losses": losses[name],
+        }
+        for name in workers
+    }
+
+
+def turn(worker: Worker, steps: int, peaks: dict[str, float], name: str) -> float:
+    """Seconds of the steps, by the worker's own clock; notes its peak memory."""
+    answer = worker.ask(steps)
+    peaks[name] = answer.peak_mb
+    return answer.seconds
+
+
+def require_agreement(ours: list[float], theirs: list[float], name: str) -> None:
+    """End the program unless the losses agree to 1e-3: else two different things are compared."""
+    for mine, other in zip(ours, theirs, strict=True):
+        if not math.isclose(mine, other, rel_tol=1e-3):
+            sys.exit(f"error: the first losses differ: ours {ours}, {name} {theirs}")
+
+
+def rows_of(batch: str, sides: dict[str, Any]) -> list[list[str]]:
+    """The table's rows of one batch size."""
+    rows = []
+    for name, side in sides.items():
+        speed, ratio = side["patches_per_second"], side["ours_over_it"]
+        rows.append(
+            [
+                f"{batch}, {name}",
+                *(f"{speed[key]:.2f}" for key in ("median", "best")),
+                *(f"{ratio[key]:.2f}" for key in ("median", "best")),
+                f"{side['peak_mb']:.0f}",
+            ]
+        )
+    return rows
+
+
+if __name__ == "__main__":
+    main()

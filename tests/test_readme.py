@@ -1,0 +1,87 @@
+"""README's commands run, and its figures are those of results/."""
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from sr_app import report
+from sr_app.cli import PROJECT
+
+README = (PROJECT / "README.md").read_text()
+COMMANDS = [
+    words[1:] if words[1] != "-m" else words[2:]
+    for line in re.findall(r"^\$ (python .*)$", README, re.MULTILINE)
+    if (words := shlex.split(line))
+]
+TINY = (
+    *("--steps", 1, "--network.blocks", 1, "--network.features", 4, "--batch.size", 1),
+    *("--batch.patch", 8, "--validation.pictures", 1, "--optimizer.warm_up", 0),
+)
+
+
+def noise(folder: Path, *names: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed, name in enumerate(names):
+        pixels = np.random.default_rng(seed).integers(0, 256, (48, 60, 3), np.uint8)
+        Image.fromarray(pixels).save(folder / name)
+
+
+def test_every_command_of_the_readme_runs(
+    command: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In README's order and one folder, on small pictures; training for one step of a small net."""
+    monkeypatch.delenv("SR_DATA", raising=False)
+    noise(Path("data/DIV2K/DIV2K_train_HR"), "0001.png", "0002.png")
+    noise(Path("data/DIV2K/DIV2K_valid_HR"), "0801.png")
+    for name in ("Set5", "Set14", "B100"):
+        noise(Path("data/benchmarks") / name / "HR", "a.png")
+    noise(Path(), "photo.jpg")
+    assert len(COMMANDS) >= 10
+    for script, *words in COMMANDS:
+        if script == "train.py":
+            status, _, err = command("train", *words, *TINY)
+        elif script == "eval.py":
+            status, _, err = command("eval", *words)
+        else:
+            assert script == "sr_app"
+            status, _, err = command(*words)
+        assert status == 0, f"{script} {words}: {err}"
+
+
+def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    noise(Path(), "photo.jpg")
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    exec(code.replace("checkpoints/", f"{PROJECT}/checkpoints/"), {})
+    with Image.open("large.png") as large:
+        assert large.size == (120, 96)
+
+
+def result(name: str) -> dict[str, object]:
+    loaded: dict[str, object] = json.loads((PROJECT / "results" / name).read_text())
+    return loaded
+
+
+def block(name: str) -> str:
+    """What stands in README between the marks of a results file."""
+    found = re.search(rf"<!-- results/{name} -->\n(.*?)\n<!-- end -->", README, re.DOTALL)
+    assert found, f"README has no block for {name}"
+    return found[1]
+
+
+def test_the_table_of_scores_is_made_from_its_results() -> None:
+    scores = result("edsr_light_x2.json")
+    assert block("edsr_light_x2.json") == report.markdown_table(scores)
+
+
+def test_the_first_sentence_is_the_measured_number() -> None:
+    set5 = result("edsr_light_x2.json")["sets"][0]
+    assert set5["set"] == "Set5"
+    ours, bicubic = set5["mean"]["edsr_light_x2"]["psnr"], set5["mean"]["bicubic"]["psnr"]
+    assert f"**{ours:.2f} dB on Set5 x2**, {ours - bicubic:.1f} dB above bicubic" in README
