@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-SCALE = 2
+SCALE: Final = 2
 
 
 @dataclass(frozen=True)

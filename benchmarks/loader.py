@@ -1,77 +1,77 @@
-"""How many patches a second the loader gives: python benchmarks/loader.py [--data SET].
+"""The loader's patches a second next to the training step's: python benchmarks/loader.py [--quick].
 
-Two figures, each the median of several rounds: `batch` called in a row, and the same through the
-thread and queue of `batches`, as training takes them. The last line is JSON, to be compared with
-that of benchmarks/train_step.py: the loader should give at least 10 times what the step takes.
+Batch 16, LR patch 48, scale 2. `batch` called in a row, the same through the thread and queue of
+`batches`, as training takes them, and the step of EDSR-baseline alone; turn about in one process on
+two cores. `batches` should give at least 10 times what the step takes, so that training never waits
+for data.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
-import os
-import platform
-import statistics
-import time
+import itertools
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 
-import numpy as np
+import record
+from case import SCALE, Case, quick
+from interleave import interleaved, rates, ratios, timed, use_two_cores
+from step_mindspore import run_config, stepper
 
-import sr_app
 from sr_app.data.cache import open_cache
 from sr_app.data.folders import find
 from sr_app.data.patches import Batch, batch, batches
+from sr_app.training.loop import build
 
-ROUNDS = 5
+WANTED = 10
 
 
 def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    """Measure, print, write."""
+    parser = record.arguments(__file__, __doc__)
     parser.add_argument("--data", default="sample", help="a set's name or path (sample)")
-    parser.add_argument("--scale", type=int, default=2)
-    parser.add_argument("--patch", type=int, default=48, help="LR patch side (48)")
-    parser.add_argument("--batch", type=int, default=16, help="patches in a batch (16)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each of 5 rounds (1)")
     given = parser.parse_args()
+    use_two_cores()
+    case = quick(2) if given.quick else Case(batch=16)
+    taken, rounds = (4, 2) if given.quick else (1000, 5)  # batches in a turn of the loader
 
-    start = time.perf_counter()
-    cache = open_cache(find(given.data, given.scale), given.scale)
-    opened = time.perf_counter() - start
-    make = partial(batch, cache, seed=0, batch_size=given.batch, patch=given.patch)
-    called = (make(step=step) for step in range(2**62))
-    stream = batches(cache, seed=0, start_step=0, batch_size=given.batch, patch=given.patch)
-    with contextlib.closing(stream):
-        rates = {"batch": rate(called, given.seconds), "batches": rate(stream, given.seconds)}
+    cache = open_cache(find(given.data, SCALE), SCALE)
+    print(f"{cache.name}: {len(cache)} pictures", flush=True)
+    settings = {"data": cache.name, "pictures": len(cache), "case": asdict(case)}
+    sizes = {"seed": 0, "batch_size": case.batch, "patch": case.patch}
+    calls = (batch(cache, step=step, **sizes) for step in itertools.count())
+    step = stepper(build(run_config(case), print), case)
+    with contextlib.closing(batches(cache, start_step=0, **sizes)) as stream:
+        turns = {
+            "batch": partial(timed, partial(take, calls, taken)),
+            "batches": partial(timed, partial(take, stream, taken)),
+            "step": partial(timed, step),
+        }
+        for turn in turns.values():
+            turn()  # the first of each isn't counted: it compiles, and reads the pictures
+        seconds = interleaved(turns, rounds)
 
-    versions = f"sr_app {sr_app.__version__}, Python {platform.python_version()}, NumPy "
-    print(f"{processor()}, {os.cpu_count()} CPUs; {versions}{np.__version__}")
-    print(f"{cache.name}: {len(cache)} pictures, cache opened in {opened:.2f} s")
-    shape = {"scale": given.scale, "patch": given.patch, "batch": given.batch}
-    print(json.dumps({"data": cache.name, **shape, "patches_per_second": rates}))
+    amounts = {"batch": taken, "batches": taken, "step": 1}
+    speed = {name: rates(amounts[name] * case.batch, seconds[name]) for name in turns}
+    ratio = ratios(speed["batches"], speed["step"])
+    rows = [
+        [name, *(f"{rate[key]:.1f}" for key in ("median", "best"))] for name, rate in speed.items()
+    ]
+    rows.append(["batches / step", *(f"{ratio[key]:.1f}" for key in ("median", "best"))])
+    print("\n" + record.table(["patches a second", "median", "best"], rows))
+    enough = "enough" if ratio["median"] >= WANTED else "NOT ENOUGH"
+    print(f"at least {WANTED} times the step's is wanted: {enough}")
+    figures = {"patches_per_second": speed, "loader_over_step": ratio}
+    record.write(
+        record.target(given, __file__), {**settings, "taken": taken, "rounds": rounds}, figures
+    )
 
 
-def rate(stream: Iterator[Batch], seconds: float) -> int:
-    """Patches a second: the median of the rounds, after a first batch that is not counted."""
-    next(stream)
-    figures = []
-    for _ in range(ROUNDS):
-        patches, start = 0, time.perf_counter()
-        while (elapsed := time.perf_counter() - start) < seconds:
-            patches += len(next(stream)[0])
-        figures.append(patches / elapsed)
-    return round(statistics.median(figures))
-
-
-def processor() -> str:
-    """The processor's name, from Linux where it tells."""
-    with contextlib.suppress(OSError, StopIteration):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(": ")[1] for line in lines if line.startswith("model name"))
-    return platform.processor() or platform.machine()
+def take(stream: Iterator[Batch], number: int) -> None:
+    """Take so many batches and forget them."""
+    for _ in range(number):
+        next(stream)
 
 
 if __name__ == "__main__":

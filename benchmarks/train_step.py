@@ -69,11 +69,9 @@ def compare(case: Case, steps: int, rounds: int) -> dict[str, Any]:
             require_agreement(losses[OURS], losses[name], name)
 
         print(f"  {rounds} rounds of {steps} steps each", flush=True)
-        peaks: dict[str, float] = {}
-        turns = {
-            name: partial(turn, worker, steps, peaks, name) for name, worker in workers.items()
-        }
+        turns = {name: partial(turn, worker, steps) for name, worker in workers.items()}
         seconds = interleaved(turns, rounds)
+        peaks = {name: worker.ask(0).peak_mb for name, worker in workers.items()}
     speed = {name: rates(steps * case.batch, seconds[name]) for name in workers}
     return {
         name: {
@@ -86,11 +84,9 @@ def compare(case: Case, steps: int, rounds: int) -> dict[str, Any]:
     }
 
 
-def turn(worker: Worker, steps: int, peaks: dict[str, float], name: str) -> float:
-    """Seconds of the steps, by the worker's own clock; notes its peak memory."""
-    answer = worker.ask(steps)
-    peaks[name] = answer.peak_mb
-    return answer.seconds
+def turn(worker: Worker, steps: int) -> float:
+    """Seconds of so many steps, by the worker's own clock."""
+    return worker.ask(steps).seconds
 
 
 def require_agreement(ours: list[float], theirs: list[float], name: str) -> None:

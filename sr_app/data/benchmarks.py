@@ -62,12 +62,7 @@ def load(
     """
     if limit is not None and limit < 1:
         raise DataError(f"limit {limit} leaves no picture of {spec} to score: give 1 or more")
-    pictures = find(spec, scale, "valid", root)
-    first = slice(limit)
-    lows = None if pictures.lows is None else pictures.lows[first]
-    kept = PictureSet(pictures.name, pictures.highs[first], lows)
-    protocol = PROTOCOLS.get(kept.name.split("_")[0], "benchmark")  # DIV2K_crops as DIV2K
-    return BenchmarkSet(kept.name, scale, protocol, kept)
+    return _benchmark(find(spec, scale, "valid", root), scale, limit)
 
 
 def held_out(
@@ -79,13 +74,21 @@ def held_out(
     """
     seen = set(training.highs)
     pictures = find(spec, scale, "valid", root)
-    kept = [pair for pair in pictures.pairs if pair[0] not in seen][:limit]
+    kept = [pair for pair in pictures.pairs if pair[0] not in seen]
     if not kept:
         return None
     highs, lows = zip(*kept, strict=True)
-    return BenchmarkSet(pictures.name, scale, "", PictureSet(pictures.name, highs, lows))
+    return _benchmark(PictureSet(pictures.name, highs, lows), scale, limit)
 
 
 def available(root: Path = Path("data")) -> tuple[str, ...]:
     """The known sets that are there, in the order in which papers list them."""
     return tuple(name for name in PROTOCOLS if has_split(name, "valid", root))
+
+
+def _benchmark(pictures: PictureSet, scale: int, limit: int | None) -> BenchmarkSet:
+    first = slice(limit)
+    lows = None if pictures.lows is None else pictures.lows[first]
+    kept = PictureSet(pictures.name, pictures.highs[first], lows)
+    default = "div2k" if kept.name.startswith("DIV2K") else "benchmark"
+    return BenchmarkSet(kept.name, scale, PROTOCOLS.get(kept.name, default), kept)

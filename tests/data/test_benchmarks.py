@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sr_app.data.benchmarks import available, load
+from sr_app.data.benchmarks import available, held_out, load
+from sr_app.data.folders import find
 from sr_app.errors import DataError, PictureError
 from sr_app.image.files import read_rgb
 
@@ -78,3 +79,20 @@ def test_the_real_sets_are_found_where_sr_data_says(with_sr_data: Path, tmp_path
     assert [pair.low.shape for pair in crops] == [(64, 64, 3), (64, 64, 3)]
     bridge = load("Set14", 3, root=tmp_path)[2]  # a gray picture of 512 x 512
     assert bridge.low.shape == (170, 170, 3) and bridge.high.shape == (510, 510, 3)
+
+
+def test_what_is_held_out_is_the_validation_split_less_what_is_trained_on(
+    tmp_path: Path, save: Save
+) -> None:
+    save(tmp_path / "A" / "A_train_HR", "0001.png", "0002.png")
+    save(tmp_path / "A" / "A_valid_HR", "0003.png", "0004.png")
+    save(tmp_path / "plain", "1.png", "2.png")
+
+    def names(spec: str, limit: int = 10) -> list[str] | None:
+        found = held_out(spec, find(spec, 2, root=tmp_path), 2, limit, tmp_path)
+        return None if found is None else [pair.name for pair in found]
+
+    assert names("A") == ["0003", "0004"]
+    assert names("A", limit=1) == ["0003"]
+    assert names("A+plain") == ["0003", "0004"]
+    assert names("plain") is None
