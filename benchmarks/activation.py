@@ -1,8 +1,8 @@
 """LeakyGradReLU next to nn.ReLU: python benchmarks/activation.py [--quick].
 
-Alone on a tensor (16, 64, 48, 48), forward and forward with backward, in PyNative and under `ms.jit`;
-and inside the whole training step of train_step.py at batch 4, in GRAPH_MODE. Turn about in one
-process on two cores.
+Alone on a tensor (16, 64, 48, 48), forward and forward with backward, in PyNative and under
+`ms.jit`; and inside the whole training step of train_step.py at batch 4, in GRAPH_MODE. Turn about
+in one process on two cores.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ForwardAndBackward(nn.Cell):
 
 def main() -> None:
     """Measure, print, write."""
-    given = record.arguments(__file__, __doc__).parse_args()
+    given = record.arguments(__doc__).parse_args()
     use_two_cores()
     shape = (2, 8, 12, 12) if given.quick else (16, 64, 48, 48)
     case = quick(2) if given.quick else Case(batch=4)
@@ -58,12 +58,12 @@ def main() -> None:
     head = ["median milliseconds", "LeakyGradReLU", "nn.ReLU", "ratio", "ratio of the best"]
     print("\n" + record.table(head, [row_of(what, figure) for what, figure in figures.items()]))
     settings = {"shape": shape, "calls": calls, "step": asdict(case), "steps": steps}
-    record.write(record.target(given, __file__), {**settings, "rounds": rounds}, figures)
+    record.write(given, {**settings, "rounds": rounds}, figures)
 
 
 def compare(make: Callable[[ActivationName], Work], calls: int, rounds: int) -> dict[str, Any]:
     """Milliseconds of one call with each activation, and the ratio; `make` makes what is called."""
-    turns = {}
+    turns: dict[str, Callable[[], float]] = {}
     for name in NAMES:
         work = make(name)
         work()  # the first call compiles

@@ -29,12 +29,12 @@ WANTED = 10
 
 def main() -> None:
     """Measure, print, write."""
-    parser = record.arguments(__file__, __doc__)
+    parser = record.arguments(__doc__)
     parser.add_argument("--data", default="sample", help="a set's name or path (sample)")
     given = parser.parse_args()
     use_two_cores()
     case = quick(2) if given.quick else Case(batch=16)
-    taken, rounds = (4, 2) if given.quick else (1000, 5)  # batches in a turn of the loader
+    taken, rounds = (50, 2) if given.quick else (1000, 5)  # batches in a turn of the loader
 
     cache = open_cache(find(given.data, SCALE), SCALE)
     print(f"{cache.name}: {len(cache)} pictures", flush=True)
@@ -63,9 +63,7 @@ def main() -> None:
     enough = "enough" if ratio["median"] >= WANTED else "NOT ENOUGH"
     print(f"at least {WANTED} times the step's is wanted: {enough}")
     figures = {"patches_per_second": speed, "loader_over_step": ratio}
-    record.write(
-        record.target(given, __file__), {**settings, "taken": taken, "rounds": rounds}, figures
-    )
+    record.write(given, {**settings, "taken": taken, "rounds": rounds}, figures)
 
 
 def take(stream: Iterator[Batch], number: int) -> None:

@@ -17,39 +17,34 @@ RESULTS = Path(__file__).parent.parent / "results"
 PACKAGES = ("sr_app", "mindspore", "torch", "numpy")
 
 
-def arguments(script: str, doc: str | None) -> argparse.ArgumentParser:
+def arguments(doc: str | None) -> argparse.ArgumentParser:
     """A parser of the words that all scripts take."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    name = Path(script).stem
     parser.add_argument("--quick", action="store_true", help="a tiny size: does the script work?")
+    name = _script().with_suffix(".json")
     parser.add_argument(
-        "--json",
-        type=Path,
-        help=f"file for the figures (results/{name}.json; results/{name}.quick.json if --quick)",
+        "--json", type=Path, help=f"file for the figures (results/{name}; none with --quick)"
     )
     return parser
 
 
-def target(given: argparse.Namespace, script: str) -> Path:
-    """The file for the figures."""
-    name = Path(script).stem + (".quick.json" if given.quick else ".json")
-    return RESULTS / name if given.json is None else Path(given.json)
-
-
-def write(path: Path, settings: dict[str, Any], figures: dict[str, Any]) -> None:
-    """Write the figures with everything that they depend on."""
+def write(given: argparse.Namespace, settings: dict[str, Any], figures: dict[str, Any]) -> None:
+    """Write the figures with everything that they depend on, where the arguments say."""
     record = {
         "machine": {"processor": processor(), "cores": os.cpu_count()},
         "versions": {"python": platform.python_version(), **_versions()},
-        "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        "command": " ".join(["python", f"benchmarks/{_script()}", *sys.argv[1:]]),
         "settings": settings,
         "figures": figures,
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=2) + "\n")
-    print(f"\n{processor()}, {os.cpu_count()} cores; figures written to {path}")
+    print(f"\n{processor()}, {os.cpu_count()} cores")
+    path = given.json or (None if given.quick else RESULTS / _script().with_suffix(".json"))
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(record, indent=2) + "\n")
+        print(f"figures written to {path}")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -72,6 +67,10 @@ def processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(": ")[1] for line in lines if line.startswith("model name"))
     return platform.processor() or platform.machine()
+
+
+def _script() -> Path:
+    return Path(Path(sys.argv[0]).name)
 
 
 def _versions() -> dict[str, str]:

@@ -29,7 +29,7 @@ FIRST_STEPS = 3
 
 def main() -> None:
     """Measure, print, write."""
-    given = record.arguments(__file__, __doc__).parse_args()
+    given = record.arguments(__doc__).parse_args()
     if find_spec("torch") is None:
         sys.exit("error: PyTorch is the other side, and isn't installed: pip install '.[convert]'")
     use_two_cores()
@@ -44,7 +44,7 @@ def main() -> None:
     head = ["", "median patches/s", "best", "ours / it (median)", "(best)", "peak MB"]
     print("\n" + record.table(head, rows))
     settings = {"cases": [asdict(case) for case in cases], "rounds": rounds, "threads": THREADS}
-    record.write(record.target(given, __file__), settings, figures)
+    record.write(given, settings, figures)
 
 
 def compare(case: Case, steps: int, rounds: int) -> dict[str, Any]:

@@ -33,6 +33,7 @@ CONFIGS = PROJECT / "configs"
 SHIPPED = PROJECT / "checkpoints"
 RUNS = Path("checkpoints")
 BICUBIC = "bicubic"
+INTERRUPTED = 130
 Scale = Literal[2, 3, 4]
 
 
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return 130
+        return INTERRUPTED
 
 
 def train(words: list[str]) -> int:
@@ -118,8 +119,8 @@ def _train(config: "RunConfig", folder: Path) -> int:
     done = f"{progress.step} of {config.steps} steps done, {best}: {folder}"
     if progress.step < config.steps:
         print(f"stopped; {done}\nthe same command again continues")
-    else:
-        print(f"finished; {done}\nscore it: python eval.py --checkpoint {folder}")
+        return INTERRUPTED
+    print(f"finished; {done}\nscore it: python eval.py --checkpoint {folder}")
     return 0
 
 
@@ -171,6 +172,9 @@ def evaluate(words: list[str]) -> int:
         "--strips", type=str | None, default=None, help="folder for a comparison strip per picture"
     )
     given = _parse(parser, words)
+    for option in ("json", "csv"):
+        if given[option] and not Path(given[option]).parent.is_dir():
+            raise ConfigError(f"--{option} {given[option]}: there is no such folder; make it first")
     if given["protocol"] not in (None, *PROTOCOLS):
         raise ConfigError(
             f"--protocol must be one of {', '.join(PROTOCOLS)}, got {given['protocol']!r}"

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,6 +81,26 @@ def test_the_same_command_again_finds_the_run_finished(command: Command, picture
     assert "seed was 1, now 5" in told(err)
 
 
+def test_a_stopped_run_ends_with_status_130_and_goes_on(
+    command: Command, pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sr_app.inference import evaluate
+
+    def stop_while_scoring(*given: object) -> evaluate.PictureScore:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return scored(*given)  # type: ignore[arg-type]
+
+    scored = evaluate.score_pair
+    words = ("train", "--data", pictures, "--run", "run", *TINY)
+    monkeypatch.setattr(evaluate, "score_pair", stop_while_scoring)
+    status, out, _ = command(*words)
+    assert (status, "stopped; 2 of 4 steps done" in out) == (130, True)
+    monkeypatch.undo()
+    monkeypatch.chdir(pictures.parent)
+    status, out, _ = command(*words)
+    assert (status, "finished; 4 of 4 steps done" in out) == (0, True)
+
+
 def test_eval_alone_takes_the_newest_run_and_what_sets_there_are(
     command: Command, pictures: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +141,7 @@ def test_bicubic_is_scored_without_a_network(command: Command, pictures: Path) -
         (["eval", "--checkpoint", "bicubic", "--sets", "Set55"], "Set55"),
         (["eval", "--checkpoint", "bicubic", "--protocol", "y"], "benchmark, div2k, rgb"),
         (["eval", "--checkpoint", "bicubic", "--scale", 7], "2, 3, 4"),
+        (["eval", "--checkpoint", "bicubic", "--json", "none/a.json"], "no such folder"),
         (["upscale", "none.png"], "none.png"),
         (["upscale", "pictures"], "is a folder"),
         (["upscale"], "picture"),
