@@ -117,6 +117,7 @@ class Worker:
                 raise RuntimeError(f"{self.module}: no answer in {LIMIT_SECONDS:g} s{self._tail()}")
             answer: Answer = self.pipe.recv()
             os.kill(pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)  # until it has stopped
         except (EOFError, OSError):
             self.process.join(10)
             raise RuntimeError(

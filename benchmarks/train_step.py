@@ -33,7 +33,7 @@ def main() -> None:
     if find_spec("torch") is None:
         sys.exit("error: PyTorch is the other side, and isn't installed: pip install '.[convert]'")
     use_two_cores()
-    cases = [quick(4), quick(2)] if given.quick else [Case(batch=16), Case(batch=4)]
+    cases = [quick(2)] if given.quick else [Case(batch=16), Case(batch=4)]
     rounds = 2 if given.quick else 8
 
     figures = {}

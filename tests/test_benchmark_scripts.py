@@ -91,7 +91,7 @@ def test_a_worker_goes_on_where_it_was_frozen(side: str) -> None:
 def test_a_worker_that_dies_tells_its_last_lines(side: str) -> None:
     with (
         pytest.raises(
-            RuntimeError, match="some_side: ended with status 1(.|\n)*no such convolution"
+            RuntimeError, match=r"some_side: ended with status 1(.|\n)*no such convolution"
         ),
         Worker(side, dies=True) as worker,
     ):
@@ -101,7 +101,7 @@ def test_a_worker_that_dies_tells_its_last_lines(side: str) -> None:
 def test_a_worker_that_hangs_is_given_up(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interleave, "LIMIT_SECONDS", 0.2)
     with (
-        pytest.raises(RuntimeError, match="some_side: no answer in 0.2 s"),
+        pytest.raises(RuntimeError, match=r"some_side: no answer in 0\.2 s"),
         Worker(side, sleeps=60) as worker,
     ):
         worker.ask(1)

@@ -1,9 +1,11 @@
 """A run's journal: the progress bar, metrics.jsonl and TensorBoard, all from the same numbers."""
 
 import json
+import math
 import sys
 import time
 from pathlib import Path
+from statistics import mean
 from types import TracebackType
 from typing import Any
 
@@ -20,10 +22,10 @@ RECORD_EVERY = 20
 class Journal:
     """Tells of a run's steps and validations; use it in a `with`.
 
-    metrics.jsonl has one JSON object a line: means over RECORD_EVERY steps (`step`, `loss`, `norm`,
-    `learning_rate`, `patches_per_second`, `data_wait`: the share of time spent waiting for data),
-    or a validation (`step`, `psnr` in dB, `ssim`). Records past `start` are of steps that a
-    continued run does again, and are dropped.
+    metrics.jsonl has one JSON object a line: of RECORD_EVERY steps (`step`, the means `loss` and
+    `norm` of those that were not skipped, `skipped`, `learning_rate`, `patches_per_second`,
+    `data_wait`: the share of time spent waiting for data), or a validation (`step`, `psnr` in dB,
+    `ssim`). Records past `start` are of steps that a continued run does again, and are dropped.
 
     Args:
         folder: the run's folder.
@@ -50,6 +52,7 @@ class Journal:
         self._waited = 0.0
         self._began = time.perf_counter()
         self._recent: list[tuple[float, float]] = []
+        self._count = 0
 
     def __enter__(self) -> "Journal":
         return self
@@ -70,7 +73,9 @@ class Journal:
 
     def step(self, step: int, loss: float, norm: float, rate: float, waited: float) -> None:
         """A step is done; `waited` seconds of it were for data."""
-        self._recent.append((loss, norm))
+        self._count += 1
+        if math.isfinite(loss + norm):
+            self._recent.append((loss, norm))
         self._waited += waited
         self._bar.update()
         if step % RECORD_EVERY == 0 or step == self._steps:
@@ -79,6 +84,7 @@ class Journal:
     def pause(self) -> None:
         """Time since the last record wasn't training: a validation or a save took place."""
         self._recent.clear()
+        self._count = 0
         self._waited = 0.0
         self._began = time.perf_counter()
 
@@ -88,22 +94,22 @@ class Journal:
         self.say(f"step {step}: validation {score.psnr:.2f} dB, SSIM {score.ssim:.4f}")
 
     def _record(self, step: int, rate: float) -> None:
-        now = time.perf_counter()
-        count, seconds = len(self._recent), now - self._began
-        loss, norm = (sum(values) / count for values in zip(*self._recent, strict=True))
+        seconds = time.perf_counter() - self._began
         values = {
-            "loss": loss,
-            "norm": norm,
             "learning_rate": rate,
-            "patches_per_second": count * self._patches / seconds,
+            "patches_per_second": self._count * self._patches / seconds,
             "data_wait": self._waited / seconds,
+            "skipped": self._count - len(self._recent),
         }
+        if self._recent:
+            losses, norms = zip(*self._recent, strict=True)
+            values["loss"], values["norm"] = mean(losses), mean(norms)
+            self._bar.set_postfix_str(
+                f"loss {values['loss']:.3f} norm {values['norm']:.1f} rate {rate:.1e} "
+                f"{values['patches_per_second']:.1f} patches/s",
+                refresh=False,
+            )
         self._write(step, "training", values)
-        self._bar.set_postfix_str(
-            f"loss {loss:.3f} norm {norm:.2f} rate {rate:.1e} "
-            f"{values['patches_per_second']:.1f} patches/s",
-            refresh=False,
-        )
         self.pause()
 
     def _write(self, step: int, group: str, values: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """The journal's file survives a cut and a continued run."""
 
 import json
+import math
 from pathlib import Path
 
 from sr_app.image.metrics import Score
@@ -20,6 +21,15 @@ def test_records_are_means_over_their_steps(tmp_path: Path) -> None:
     assert training["loss"] == (RECORD_EVERY + 1) / 2
     assert training["norm"] == 2.0
     assert validation == {"step": RECORD_EVERY, "psnr": 30.0, "ssim": 0.9}
+
+
+def test_a_skipped_step_is_counted_and_not_in_the_means(tmp_path: Path) -> None:
+    """So that each line is JSON: nan is not."""
+    with Journal(tmp_path, 0, 3, patches=4) as journal:
+        for step, loss in ((1, 2.0), (2, math.nan), (3, 4.0)):
+            journal.step(step, loss, norm=1.0, rate=1e-3, waited=0.0)
+    record = json.loads((tmp_path / "metrics.jsonl").read_text())
+    assert (record["loss"], record["norm"], record["skipped"]) == (3.0, 1.0, 1)
 
 
 def test_records_past_the_start_and_cut_lines_are_dropped(tmp_path: Path) -> None:
