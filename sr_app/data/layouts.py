@@ -33,8 +33,8 @@ FilePair = tuple[Path, Path | None]
 """An HR file and its LR file, None where LR is made from HR."""
 
 SAMPLE = "sample"
-SAMPLE_TRAIN = ("astronaut.png", "coffee.png", "hubble_deep_field.jpg", "retina.jpg")
-SAMPLE_VALID = ("chelsea.png", "rocket.jpg")
+SAMPLE_TRAIN = ("astronaut.png", "hubble_deep_field.jpg", "retina.jpg", "rocket.jpg")
+SAMPLE_VALID = ("chelsea.png", "coffee.png")
 DIV2K_VALID = range(801, 901)  # the numbers of DIV2K's validation pictures
 
 _GROUPS = ("train", "benchmarks")  # folders of sets that are searched too, below data/ and SR_DATA
