@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from sr_app import report
-from sr_app.cli import PROJECT
+from sr_app.cli import CONFIGS, PROJECT
 
 README = (PROJECT / "README.md").read_text()
 COMMANDS = [
@@ -42,6 +42,7 @@ def test_every_command_of_the_readme_runs(
     for name in ("Set5", "Set14", "B100"):
         noise(Path("data/benchmarks") / name / "HR", "a.png")
     noise(Path(), "photo.jpg")
+    Path("configs").symlink_to(CONFIGS)
     assert len(COMMANDS) >= 10
     for script, *words in COMMANDS:
         if script == "train.py":
