@@ -1,16 +1,12 @@
 """Super-resolution in MindSpore: train, score, upscale.
 
-Importing the package is light: MindSpore is loaded when a network is first needed. Two of
-MindSpore 2.10's traps must be handled before that, so they are handled here, once:
-
-- its PyNative mode raises on the first operator under NumPy 2 (the wheel allows it);
-- its convolutions are 80 times too slow on AVX-512 processors unless its oneDNN is held to AVX2
-  before the first of them runs. Set ONEDNN_MAX_CPU_ISA yourself to choose otherwise.
+Importing the package is light: MindSpore is loaded when a network is first needed. One of MindSpore
+2.10's traps must be handled before that, so it is handled here: its PyNative mode raises on the
+first operator under NumPy 2 (the wheel allows it).
 """
 
 from __future__ import annotations
 
-import os
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,18 +19,15 @@ __all__ = ["__version__", "load", "upscale"]
 __version__ = "0.1.0"
 
 
-def _prepare_for_mindspore(numpy_version: str) -> None:
-    """Check NumPy's version and cap oneDNN's instruction set; raises ImportError for NumPy 2."""
+def _require_numpy_1(numpy_version: str) -> None:
     if int(numpy_version.split(".")[0]) >= 2:
         raise ImportError(
             f"sr_app needs NumPy below 2, found {numpy_version}: MindSpore 2.10 fails with it. "
             "Run `make setup`, or `pip install 'numpy<2'`."
         )
-    if "DNNL_MAX_CPU_ISA" not in os.environ:  # oneDNN's other name for the same setting
-        os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")
 
 
-_prepare_for_mindspore(version("numpy"))
+_require_numpy_1(version("numpy"))
 
 
 def load(checkpoint: str | Path) -> Model:

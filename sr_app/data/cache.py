@@ -1,7 +1,7 @@
 """Decoded pixels of a set in one memory-mapped file, shared by all processes of a machine.
 
 Training reads each picture thousands of times; decoding a PNG of DIV2K takes about 0.1 s, cutting
-a patch out of the mapped file about 0.1 ms. Two files make a cache, below `cache_folder()`:
+a patch out of the mapped file about 0.1 ms. Two files make a cache, in the program's cache folder:
 
     KEY.pixels   LR then HR of each picture, uint8, row by row
     KEY.json     the LR sizes, a checksum; written last, so that its presence means completeness
@@ -34,13 +34,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import platformdirs
 
 from sr_app.atomic import replacing
 from sr_app.data.degradation import Pixels, read_pair
 from sr_app.data.folders import PictureSet, Progress
 from sr_app.errors import DataError
 from sr_app.image.files import header_size
+from sr_app.places import cache_folder
 
 FORMAT = 1  # raise it when the layout changes, or what decoding or degradation gives
 LOCK_SECONDS = 3600.0  # DIV2K takes minutes to decode on two cores
@@ -103,12 +103,6 @@ def open_cache(pictures: PictureSet, scale: int, progress: Progress | None = Non
             "to a folder on another one"
         )
     return opened
-
-
-def cache_folder() -> Path:
-    """The folder that SR_CACHE names, or the user's cache folder of this system."""
-    folder = os.environ.get("SR_CACHE")
-    return Path(folder) if folder else platformdirs.user_cache_path("sr_app")
 
 
 # --- the key ------------------------------------------------------------------------------------

@@ -1,0 +1,105 @@
+// Our threads. OpenMP can't be used: MindSpore's Python thread spins while it waits for results and
+// takes a core from OpenMP's team, which then waits for its slowest member. Here whoever is free takes
+// the next piece of work, the caller included, so a late or sleeping thread holds up nobody.
+#pragma once
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "onednn.h"
+
+class Pool final : public ThreadPool {
+ public:
+  using Work = std::function<void(int, int)>;
+
+  explicit Pool(int threads) : threads_(threads) {}
+
+  int get_num_threads() const override { return threads_; }
+  bool get_in_parallel() const override { return inside_; }
+  uint64_t get_flags() const override { return 0; }
+  void wait() override {}
+
+  // work(0, count) ... work(count - 1, count), by all threads. One caller has the threads at a time;
+  // another one, and a process forked from this one (it has no threads), does its work alone. The
+  // pieces are the same either way, and so are the results.
+  void parallel_for(int count, const Work& work) override {
+    std::unique_lock<std::mutex> turn(turn_, std::defer_lock);
+    if (count == 1 || threads_ == 1 || inside_ || getpid() != owner_ || !turn.try_lock()) {
+      for (int i = 0; i < count; i++) work(i, count);
+      return;
+    }
+    std::unique_lock<std::mutex> lock(state_);
+    start(lock);
+    work_ = &work;
+    count_ = left_ = count;
+    next_ = 0;
+    jobs_.fetch_add(1, std::memory_order_release);
+    called_.notify_all();
+    inside_ = true;
+    take_pieces(lock);
+    inside_ = false;
+    lock.unlock();
+    spin([&] { return left_.load(std::memory_order_acquire) == 0; });
+    lock.lock();
+    done_.wait(lock, [&] { return left_ == 0; });
+  }
+
+ private:
+  // Between two operators of a network some tens of microseconds pass: so long a thread looks out for
+  // work before it sleeps, for waking it takes as long again.
+  template <class Condition>
+  static void spin(Condition condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
+    while (!condition() && std::chrono::steady_clock::now() < end) {
+      for (int i = 0; i < 16; i++) __builtin_ia32_pause();
+    }
+  }
+
+  // Threads start with the first work. They are never joined: they hold nothing, and the pool lives
+  // as long as the process, so there is nothing to go wrong at its end.
+  void start(const std::unique_lock<std::mutex>&) {
+    for (; started_ < threads_ - 1; started_++) std::thread([this] { serve(); }).detach();
+  }
+
+  void serve() {
+    // MindSpore may have pinned the thread that started this one: take the process's cores instead.
+    cpu_set_t cores;
+    if (sched_getaffinity(owner_, sizeof cores, &cores) == 0) sched_setaffinity(0, sizeof cores, &cores);
+    inside_ = true;
+    for (uint64_t seen = 0;;) {
+      spin([&] { return jobs_.load(std::memory_order_acquire) != seen; });
+      std::unique_lock<std::mutex> lock(state_);
+      called_.wait(lock, [&] { return jobs_ != seen; });
+      seen = jobs_;
+      take_pieces(lock);
+    }
+  }
+
+  void take_pieces(std::unique_lock<std::mutex>& lock) {
+    while (next_ < count_) {
+      const Work& work = *work_;
+      const int piece = next_++, count = count_;
+      lock.unlock();
+      work(piece, count);
+      lock.lock();
+      if (--left_ == 0) done_.notify_one();
+    }
+  }
+
+  static inline thread_local bool inside_ = false;  // this thread is at work for a pool
+  const int threads_;
+  const pid_t owner_ = getpid();
+  std::mutex turn_;   // held by the caller that has the threads
+  std::mutex state_;  // guards what follows
+  std::condition_variable called_, done_;
+  const Work* work_ = nullptr;
+  int count_ = 0, next_ = 0, started_ = 0;
+  std::atomic<int> left_{0};        // pieces not yet done; written under state_,
+  std::atomic<uint64_t> jobs_{0};   // as is the number of jobs so far; spin looks without
+};
