@@ -52,9 +52,13 @@ def built() -> Path:
                 code = temporary.read_bytes()
                 temporary.write_bytes(code + hashlib.sha256(code).digest())
     except OSError as error:
-        raise UnavailableError(f"{error}; SR_CACHE names the folder where the library goes") from error
+        raise UnavailableError(
+            f"{error}; SR_CACHE names the folder where the library goes"
+        ) from error
     if ":" in str(library):  # MindSpore takes path:function
-        raise UnavailableError(f"the cache folder's name has a colon: {folder}; set SR_CACHE to another")
+        raise UnavailableError(
+            f"the cache folder's name has a colon: {folder}; set SR_CACHE to another"
+        )
     return library
 
 

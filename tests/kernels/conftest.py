@@ -24,7 +24,7 @@ def library() -> Path:
 
 @pytest.fixture(scope="session")
 def launch(library: Path) -> Callable[..., int]:
-    """launch(name, arrays, shapes=None, types=None) -> status; calls an operator as MindSpore does."""
+    """launch(name, arrays, shapes, types) -> status: call an operator as MindSpore does."""
     loaded = ctypes.CDLL(str(library))
 
     def call(

@@ -167,9 +167,7 @@ def test_gradients_may_have_dynamic_sizes(library: Path) -> None:
 
     for n, h, w in [(1, 4, 6), (3, 9, 2), (2, 16, 16)]:
         x, dy = normal(n, 3, h, w), normal(n, 6, h, w)
-        for found, wanted in zip(
-            compiled(x, dy), pulled(theirs, x, dy, "PyNative"), strict=True
-        ):
+        for found, wanted in zip(compiled(x, dy), pulled(theirs, x, dy, "PyNative"), strict=True):
             require_close(found.asnumpy(), wanted)
 
 
@@ -205,7 +203,11 @@ WRONG = [
 @pytest.mark.parametrize("jit", [False, True])
 @pytest.mark.parametrize(("x", "message"), WRONG)
 def test_a_wrong_input_is_an_error_that_names_it(
-    library: Path, x: NDArray[np.generic], message: str, jit: bool, tmp_path: Path,
+    library: Path,
+    x: NDArray[np.generic],
+    message: str,
+    jit: bool,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)  # MindSpore writes its analysis of a failed compilation here

@@ -1,7 +1,5 @@
-"""The library's functions, called as MindSpore calls them: wrong arguments, threads, processes."""
+"""The library's functions, called as MindSpore calls them: wrong arguments, threads."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -63,35 +61,3 @@ def test_concurrent_calls_give_the_results_of_calls_in_turn(launch: Launch, name
         for case, arrays in zip(work, threads.map(result, work), strict=True):
             for found, right in zip(arrays, wanted[case], strict=True):
                 assert np.array_equal(found, right)
-
-
-def test_a_forked_process_gives_the_same_results(library: object) -> None:
-    """It has none of its parent's threads, so it must not wait for them."""
-    code = """
-import os, numpy as np, mindspore as ms
-from sr_app.nets.layers import conv3x3, initialise
-convolution = conv3x3(8, 8)
-initialise(convolution, 1)
-x = ms.Tensor(np.ones((2, 8, 32, 32), np.float32))
-here = convolution(x).asnumpy().copy()
-child = os.fork()
-if child == 0:
-    import ctypes
-    from sr_app import kernels
-    run = ctypes.CDLL(str(kernels.library("CPU"))).conv3x3
-    arrays = [a.asnumpy().copy() for a in (x, convolution.weight, convolution.bias)]
-    for _ in range(20):
-        y = np.empty_like(here)
-        every = [*arrays, y]
-        rows = [(ctypes.c_int64 * a.ndim)(*a.shape) for a in every]
-        status = run(4, (ctypes.c_void_p * 4)(*(a.ctypes.data for a in every)),
-            (ctypes.c_int * 4)(*(a.ndim for a in every)),
-            (ctypes.c_void_p * 4)(*(ctypes.addressof(r) for r in rows)),
-            (ctypes.c_char_p * 4)(*[b"float32"] * 4), None, None)
-    os._exit(status or not np.array_equal(y, here))
-raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
