@@ -35,6 +35,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sr_app import threads
 from sr_app.atomic import replacing
 from sr_app.data.degradation import Pixels, read_pair
 from sr_app.data.folders import PictureSet, Progress
@@ -116,7 +117,7 @@ def _content_key(pictures: PictureSet, scale: int, folder: Path) -> str:
         key = remembered.read_text()
         if len(key) == len(remembered.stem):
             return key
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(threads.count()) as pool:
         key = _digest([scale, *pool.map(_file_digest, files)])
     with replacing(remembered) as temporary:
         temporary.write_text(key)
@@ -230,12 +231,12 @@ def _build(base: Path, pictures: PictureSet, scale: int, progress: Progress | No
 
 def _decoded(pictures: PictureSet, scale: int) -> Iterator[tuple[Pixels, Pixels]]:
     """The pairs in order, decoded by threads that run at most a few pictures ahead."""
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(threads.count()) as pool:
         ahead: deque[Future[tuple[Pixels, Pixels]]] = deque()
         try:
             for high, low in pictures.pairs:
                 ahead.append(pool.submit(partial(read_pair, high, low, scale)))
-                if len(ahead) > 2 * (os.cpu_count() or 1):
+                if len(ahead) > 2 * threads.count():
                     yield ahead.popleft().result()
             while ahead:
                 yield ahead.popleft().result()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from sr_app import threads
 from sr_app.data import layouts
 from sr_app.data.layouts import FilePair, Layout, Split
 from sr_app.errors import DataError, PictureError
@@ -173,7 +174,7 @@ def _examine(
     """Decode each file of a set."""
     sizes: list[Size] = []
     problems: list[str] = []
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(threads.count()) as pool:
         results = pool.map(partial(_examine_pair, scale=scale), pictures.pairs)
         for done, (size, problem) in enumerate(results, start=1):
             sizes.extend([size] if size else [])

@@ -11,6 +11,7 @@ import os
 from functools import cache
 from pathlib import Path
 
+from sr_app import threads
 from sr_app.errors import ConfigError
 from sr_app.kernels.build import UnavailableError, built
 
@@ -43,22 +44,13 @@ def library(device: str) -> Path | None:
     return None
 
 
-def threads() -> int:
-    """How many threads our operators use: SR_THREADS, else one for each core of this process."""
-    cores = len(os.sched_getaffinity(0))
-    wanted = os.environ.get("SR_THREADS", str(cores))
-    if not (wanted.isdecimal() and 1 <= int(wanted) <= 1024):
-        raise ConfigError(f"SR_THREADS is {wanted!r}: it must be a number of threads, 1 to 1024")
-    return int(wanted)
-
-
 def _started(path: Path) -> Path:
     try:
         start = ctypes.CDLL(str(path)).conv3x3_start
     except (OSError, AttributeError) as error:
         raise UnavailableError(f"{path} can't be loaded: {error}") from error
     start.argtypes, start.restype = [ctypes.c_int], ctypes.c_char_p
-    trouble = start(threads())
+    trouble = start(threads.count())
     if trouble is not None:
         raise UnavailableError(trouble.decode())
     return path

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "onednn.h"
@@ -61,10 +62,15 @@ class Pool final : public ThreadPool {
     }
   }
 
-  // Threads start with the first work. They are never joined: they hold nothing, and the pool lives
-  // as long as the process, so there is nothing to go wrong at its end.
+  // Threads start with the first work; where the system refuses some, the others do it all. They are
+  // never joined: they hold nothing, and the pool lives as long as the process, so there is nothing
+  // to go wrong at its end.
   void start(const std::unique_lock<std::mutex>&) {
-    for (; started_ < threads_ - 1; started_++) std::thread([this] { serve(); }).detach();
+    try {
+      for (; started_ < threads_ - 1; started_++) std::thread([this] { serve(); }).detach();
+    } catch (const std::system_error&) {
+      started_ = threads_ - 1;
+    }
   }
 
   void serve() {

@@ -78,19 +78,3 @@ def test_a_wrong_sr_kernels_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("SR_KERNELS", "no")
     with pytest.raises(ConfigError, match=r"SR_KERNELS is 'no': it can be on .* or off"):
         kernels.library.__wrapped__("CPU")
-
-
-def test_threads_are_the_cores_of_this_process_or_sr_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("SR_THREADS", raising=False)
-    assert kernels.threads() == len(os.sched_getaffinity(0))
-    monkeypatch.setenv("SR_THREADS", "3")
-    assert kernels.threads() == 3
-
-
-@pytest.mark.parametrize("wrong", ["0", "-1", "two", "", "1.5", "2000"])
-def test_a_wrong_sr_threads_is_an_error(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
-    monkeypatch.setenv("SR_THREADS", wrong)
-    with pytest.raises(ConfigError, match=r"SR_THREADS is .*a number of threads, 1 to 1024"):
-        kernels.threads()
