@@ -1,6 +1,7 @@
 """Our 3x3 convolution as a cell, in place of `nn.Conv2d`."""
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from mindspore import Tensor, nn, ops
@@ -28,7 +29,9 @@ class Conv3x3(nn.Conv2d):
         return self.convolve(x, self.weight, self.bias)
 
 
+@cache
 def _operator(library: Path) -> ops.Custom:
+    """One for all convolutions: it has no state."""
     backward_data = _custom(library, "conv3x3_backward_data", ["dy", "weight"], ["dx"], _second)
     backward_weights = _custom(
         library, "conv3x3_backward_weights", ["x", "dy"], ["dweight", "dbias"], _second
