@@ -3,6 +3,7 @@
 // the next piece of work, the caller included, so a late or sleeping thread holds up nobody.
 #pragma once
 
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -74,6 +75,7 @@ class Pool final : public ThreadPool {
   }
 
   void serve() {
+    pthread_setname_np(pthread_self(), "sr_kernels");
     // MindSpore may have pinned the thread that started this one: take the process's cores instead.
     cpu_set_t cores;
     if (sched_getaffinity(owner_, sizeof cores, &cores) == 0) sched_setaffinity(0, sizeof cores, &cores);
