@@ -21,7 +21,7 @@ environment:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
-	$(BIN)/python -c "from sr_app import kernels; kernels.library('CPU')"
+	$(BIN)/python -c "from sr_app import kernels; kernels.choice('CPU')"
 	cp requirements.lock .venv/lock
 
 demo: setup

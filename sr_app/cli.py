@@ -301,12 +301,23 @@ def demo(words: list[str]) -> int:
     return 0
 
 
+def doctor(words: list[str]) -> int:
+    """what the program finds here: versions, device, operators, threads, speed"""
+    _parse(_parser("doctor", doctor), words)
+    from sr_app.doctor import findings
+
+    for what, found in findings():
+        print(f"{what:<14}{found}")
+    return 0
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "train": train,
     "eval": evaluate,
     "upscale": upscale,
     "check-data": check_data,
     "demo": demo,
+    "doctor": doctor,
 }
 
 

@@ -40,12 +40,11 @@ def built() -> Path:
         raise UnavailableError(
             f"our operators are for Linux on x86-64, this is {sys.platform} on {platform.machine()}"
         )
-    compiler = _compiler()
-    command = [*compiler, *FLAGS, str(SOURCE), *_onednn()]
+    command = [*compiler(), *FLAGS, str(SOURCE), *linked()]
     try:
-        folder = cache_folder() / "kernels"
+        folder = cache_folder().resolve() / "kernels"
         folder.mkdir(parents=True, exist_ok=True)
-        library = folder / f"conv3x3-{_key(compiler, command)}.so"
+        library = folder / f"conv3x3-{_key(command)}.so"
         if not _whole(library):
             with replacing(library) as temporary:
                 _run([*command, "-o", str(temporary)])
@@ -62,9 +61,26 @@ def built() -> Path:
     return library
 
 
-def _compiler() -> list[str]:
+def onednn_file() -> Path:
+    """The oneDNN that MindSpore ships; raises UnavailableError."""
+    spec = importlib.util.find_spec("mindspore")
+    if spec is None or not spec.submodule_search_locations:
+        raise UnavailableError("MindSpore is not installed; run `make setup`")
+    file = Path(spec.submodule_search_locations[0]) / "lib" / "libdnnl.so.3"
+    if not file.is_file():
+        raise UnavailableError(f"this MindSpore has no {file}; run `make setup`")
+    return file
+
+
+def linked() -> list[str]:
+    """How to link with it, by its place, and to find it again."""
+    file = onednn_file()
+    return [str(file), "-Xlinker", "-rpath", "-Xlinker", str(file.parent)]
+
+
+def compiler() -> list[str]:
     """The command that CXX names, or the first compiler of the system."""
-    wanted = shlex.split(os.environ.get("CXX", ""))
+    wanted = os.environ.get("CXX", "").split()
     for name in [wanted[0]] if wanted else COMPILERS:
         path = shutil.which(name)
         if path is not None:
@@ -76,23 +92,11 @@ def _compiler() -> list[str]:
     )
 
 
-def _onednn() -> list[str]:
-    """How to link with the oneDNN that MindSpore ships, by its place, and find it again."""
-    spec = importlib.util.find_spec("mindspore")
-    if spec is None or not spec.submodule_search_locations:
-        raise UnavailableError("MindSpore is not installed; run `make setup`")
-    folder = Path(spec.submodule_search_locations[0]) / "lib"
-    file = folder / "libdnnl.so.3"
-    if not file.is_file():
-        raise UnavailableError(f"this MindSpore has no {file}; run `make setup`")
-    return [str(file), "-Xlinker", "-rpath", "-Xlinker", str(folder)]
-
-
-def _key(compiler: list[str], command: list[str]) -> str:
+def _key(command: list[str]) -> str:
     """A digest of sources, command, compiler, MindSpore and processor."""
     about = [
         *command,
-        _run([*compiler, "--version"]),
+        _run([*compiler(), "--version"]),
         version("mindspore"),
         *[text for text in Path("/proc/cpuinfo").read_text().splitlines() if "flags" in text][:1],
     ]

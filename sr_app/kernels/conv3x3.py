@@ -18,7 +18,7 @@ class Conv3x3(nn.Conv2d):
 
     Args:
         inputs, outputs: channels.
-        library: what `sr_app.kernels.library` gives.
+        library: what `sr_app.kernels.choice` gives.
     """
 
     def __init__(self, inputs: int, outputs: int, library: Path) -> None:

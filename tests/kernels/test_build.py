@@ -54,7 +54,7 @@ def test_another_is_built_when_a_source_the_compiler_or_mindspore_changes(
         libraries.append(built())
 
     compiler = tmp_path / "g++"
-    compiler.write_text(f'#!/bin/sh\nexec {build._compiler()[0]} "$@"\n')
+    compiler.write_text(f'#!/bin/sh\nexec {build.compiler()[0]} "$@"\n')
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))
     libraries.append(built())

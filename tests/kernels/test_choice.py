@@ -61,7 +61,7 @@ def test_a_users_own_instruction_set_is_kept(name: str) -> None:
 def test_another_device_uses_mindspores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")  # not to be left behind
     monkeypatch.delenv("SR_KERNELS", raising=False)
-    assert kernels.library.__wrapped__("Ascend") is None
+    assert kernels.choice.__wrapped__("Ascend").library is None
 
 
 def test_a_library_that_can_not_be_loaded_is_told(
@@ -70,11 +70,11 @@ def test_a_library_that_can_not_be_loaded_is_told(
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
     monkeypatch.delenv("SR_KERNELS", raising=False)
     monkeypatch.setattr(kernels, "built", lambda: tmp_path / "nothing.so")
-    assert kernels.library.__wrapped__("CPU") is None
+    assert kernels.choice.__wrapped__("CPU").library is None
     assert "nothing.so can't be loaded" in caplog.text
 
 
 def test_a_wrong_sr_kernels_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SR_KERNELS", "no")
     with pytest.raises(ConfigError, match=r"SR_KERNELS is 'no': it can be on .* or off"):
-        kernels.library.__wrapped__("CPU")
+        kernels.choice.__wrapped__("CPU")

@@ -42,7 +42,7 @@ def test_our_declarations_are_those_of_onednn(tmp_path: Path) -> None:
     check = tmp_path / "check.cc"
     check.write_text("\n".join(lines) + "\n")
     done = subprocess.run(
-        [*build._compiler(), "-std=c++17", "-fsyntax-only", f"-I{headers}", str(check)],
+        [*build.compiler(), "-std=c++17", "-fsyntax-only", f"-I{headers}", str(check)],
         capture_output=True,
         text=True,
         timeout=60,

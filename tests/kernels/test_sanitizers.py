@@ -16,10 +16,10 @@ def test_the_operators_are_right_and_clean(library: Path, sanitizers: str, tmp_p
     program = tmp_path / "exercise"
     built = subprocess.run(
         [
-            *build._compiler(),
+            *build.compiler(),
             *("-std=c++17", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"),
             *(f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"),
-            *(str(PROGRAM), str(build.SOURCE), "-o", str(program), *build._onednn()),
+            *(str(PROGRAM), str(build.SOURCE), "-o", str(program), *build.linked()),
         ],
         capture_output=True,
         text=True,
