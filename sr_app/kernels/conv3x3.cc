@@ -182,22 +182,73 @@ class Concurrency {
 
 // ---- One call
 
+// Working memory, kept from call to call: mapping its pages anew took a tenth of a training step.
+// A block serves one call at a time and grows to what the largest call needed; so there are as many
+// as there were calls at once, of which `most` are kept, none of them over `largest` bytes.
+class Block {
+ public:
+  explicit Block(size_t bytes) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex());
+      if (!kept().empty()) {
+        memory_ = std::move(kept().back());
+        kept().pop_back();
+      }
+    }
+    if (memory_.bytes < bytes) {
+      memory_.start.reset();  // before the larger one is taken
+      memory_.start.reset(static_cast<char*>(std::aligned_alloc(alignment, bytes)));
+      memory_.bytes = memory_.start ? bytes : 0;
+      if (!memory_.start) throw std::bad_alloc();
+    }
+  }
+  Block(const Block&) = delete;
+  ~Block() {
+    if (memory_.bytes == 0 || memory_.bytes > largest) return;
+    const std::lock_guard<std::mutex> lock(mutex());
+    if (kept().size() < most) kept().push_back(std::move(memory_));
+  }
+
+  char* start() const { return memory_.start.get(); }
+
+  static constexpr size_t alignment = 64;
+  static size_t rounded(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+ private:
+  struct Memory {
+    std::unique_ptr<char, void (*)(void*)> start{nullptr, std::free};
+    size_t bytes = 0;
+  };
+  static constexpr size_t most = 4, largest = size_t{1} << 28;
+
+  static std::mutex& mutex() {
+    static std::mutex& made = *new std::mutex;
+    return made;
+  }
+  static std::vector<Memory>& kept() {
+    static std::vector<Memory>& made = *[] {
+      auto* const blocks = new std::vector<Memory>;
+      blocks->reserve(most);  // so that to keep one never fails
+      return blocks;
+    }();
+    return made;
+  }
+
+  Memory memory_;
+};
+
 // The memory and the stream of a call.
 class Call {
  public:
   explicit Call(size_t bytes)
-      : memory_(static_cast<char*>(std::aligned_alloc(64, bytes + 64)), std::free),
+      : block_(bytes),
+        next_(block_.start()),
         stream_(make("a stream", dnnl_stream_destroy, dnnl_threadpool_interop_stream_create,
-                     engine(), static_cast<void*>(&pool()))) {
-    if (!memory_) throw std::bad_alloc();
-    next_ = memory_.get();
-  }
-
-  static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
+                     engine(), static_cast<void*>(&pool()))) {}
 
   void* take(size_t bytes) {
     void* const taken = next_;
-    next_ += rounded(bytes);
+    next_ += Block::rounded(bytes);
     return taken;
   }
 
@@ -210,8 +261,8 @@ class Call {
   dnnl_stream_t stream() const { return stream_.get(); }
 
  private:
-  std::unique_ptr<char, void (*)(void*)> memory_;
-  char* next_ = nullptr;
+  Block block_;
+  char* next_;
   Owner<dnnl_stream> stream_;
   std::vector<Owner<dnnl_memory>> tensors_;
 };
@@ -263,7 +314,7 @@ class Plan {
 
   // data: the tensors' values, inputs first.
   void run(void* const* data) const {
-    Call call(Call::rounded(scratch_) + bytes_);
+    Call call(Block::rounded(scratch_) + bytes_);
     void* const scratch = call.take(scratch_);
     std::vector<dnnl_exec_arg_t> arguments;
     std::vector<std::pair<const Step*, std::vector<dnnl_exec_arg_t>>> last;
@@ -329,7 +380,7 @@ class Plan {
           make("a reorder", dnnl_primitive_desc_destroy, dnnl_reorder_primitive_desc_create, from,
                engine(), to, engine(), attributes_.get()));
       place.bytes = dnnl_memory_desc_get_size(place.inside);
-      bytes_ += Call::rounded(place.bytes);
+      bytes_ += Block::rounded(place.bytes);
       scratch_ = std::max(scratch_, place.reorder->scratch());
     }
     places_.push_back(std::move(place));
