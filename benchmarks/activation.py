@@ -102,7 +102,7 @@ def both(shape: tuple[int, ...], jit: bool, name: ActivationName) -> Work:
 
 def training_step(case: Case, name: ActivationName) -> Work:
     """One step of training with that activation (this sets GRAPH_MODE)."""
-    return stepper(build(run_config(case, name), print), case)
+    return stepper(build(run_config(case, name)), case)
 
 
 def compiled(cell: nn.Cell, jit: bool) -> nn.Cell:

@@ -41,7 +41,7 @@ def main() -> None:
     settings = {"data": cache.name, "pictures": len(cache), "case": asdict(case)}
     sizes = {"seed": 0, "batch_size": case.batch, "patch": case.patch}
     calls = (batch(cache, step=step, **sizes) for step in itertools.count())
-    step = stepper(build(run_config(case), print), case)
+    step = stepper(build(run_config(case)), case)
     with contextlib.closing(batches(cache, start_step=0, **sizes)) as stream:
         turns = {
             "batch": partial(timed, partial(take, calls, taken)),

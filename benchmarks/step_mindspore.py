@@ -21,7 +21,7 @@ from sr_app.training.step import TrainStep
 def start(case: Case, weights_file: str) -> Take:
     """The step, to be taken again and again; leaves its first weights, named for PyTorch's side."""
     config = run_config(case)
-    step = build(config, print)
+    step = build(config)
     torch_name = torch_names(config.network)
     named = {}
     for name, array in gather(step.network).items():

@@ -6,12 +6,16 @@ fault (told in one line, nothing half written), 130 interrupted. A bug keeps its
 
 import argparse
 import difflib
+import errno
+import io
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import yaml
 from jsonargparse import ArgumentParser
 from tqdm import tqdm
 
@@ -20,7 +24,7 @@ from sr_app.data import benchmarks, cache, folders, layouts, patches
 from sr_app.errors import CheckpointError, ConfigError, PictureError, SrAppError
 from sr_app.image import files
 from sr_app.image.encode import require_fit
-from sr_app.image.metrics import PROTOCOLS, Score
+from sr_app.image.metrics import BICUBIC, PROTOCOLS, Score
 from sr_app.image.picture import Picture
 
 if TYPE_CHECKING:  # they load MindSpore, which takes a second: only when a command needs it
@@ -32,14 +36,19 @@ PROJECT = Path(__file__).resolve().parent.parent
 CONFIGS = PROJECT / "configs"
 SHIPPED = PROJECT / "checkpoints"
 RUNS = Path("checkpoints")
-BICUBIC = "bicubic"
 INTERRUPTED = 130
+REFUSED = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EROFS)
+"""What the system may refuse wherever a name or place of the user's comes in."""
+MOST_CONFIG_BYTES = 65_536
 Scale = Literal[2, 3, 4]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):  # whatever a name holds, and at once in a pipe, too
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace", line_buffering=True)
     if not words or words[0] in ("-h", "--help"):
         print(_usage())
         return 0
@@ -52,6 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return command(words[1:])
     except SrAppError as error:
         return _fail(str(error))
+    except OSError as error:
+        if error.errno not in REFUSED:
+            raise
+        return _fail(f"{error.filename}: {error.strerror}")
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -61,29 +74,50 @@ def train(words: list[str]) -> int:
     """train a network: settings from a file in configs/, overrides by section.key"""
     from sr_app.training.config import RunConfig
 
+    chosen = _chosen_configs(words)
     parser = _parser("train", train)
-    parser.add_argument("--config", action="config", help="settings of the run (YAML)")
+    if not chosen:
+        chosen = [CONFIGS / _suited_config(words)]
+        parser.default_config_files = [str(chosen[0])]  # so that --help shows its values
+    for path in chosen:
+        _require_plain(path)
+    parser.add_argument("--config", action="config", help=f"a file of {CONFIGS.name}/ or your own")
     parser.add_argument("--run", type=str | None, default=None, help="the run's folder")
     parser.add_class_arguments(RunConfig, as_group=False, fail_untyped=True)
-    chosen, words = _chosen_config(words)
     given = _parse(parser, words)
     run, config = given.pop("run"), RunConfig(**given)
-    folder = Path(run) if run else RUNS / chosen.stem
-    print(f"settings {chosen}, data {config.data}, run {folder}")
+    folder = Path(run) if run else RUNS / chosen[-1].stem
+    print(f"settings {chosen[-1]}, data {config.data}, run {folder}")
     return _train(config, folder)
 
 
-def _chosen_config(words: list[str]) -> tuple[Path, list[str]]:
-    """The settings file, and the words that name it: without --config, one that suits --data."""
+def _chosen_configs(words: list[str]) -> list[Path]:
+    """The files that --config names."""
     peek = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for option in ("--config", "--data"):
-        peek.add_argument(option, nargs="?")
-    seen, _ = peek.parse_known_args(words)
-    if "--config" in words or seen.config is not None:
-        return Path(seen.config or "config"), words
-    embedded = seen.data in (None, layouts.SAMPLE)
-    chosen = CONFIGS / ("sample_x2.yaml" if embedded else "edsr_baseline_x2.yaml")
-    return chosen, ["--config", str(chosen), *words]
+    peek.add_argument("--config", action="append", nargs="?", default=[])
+    return [Path(path) for path in peek.parse_known_args(words)[0].config if path]
+
+
+def _suited_config(words: list[str]) -> str:
+    """The settings for a run without --config: by --data."""
+    peek = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    peek.add_argument("--data", nargs="?")
+    data = peek.parse_known_args(words)[0].data
+    return "sample_x2.yaml" if data in (None, layouts.SAMPLE) else "edsr_baseline_x2.yaml"
+
+
+def _require_plain(path: Path) -> None:
+    """ConfigError for a settings file that only an attacker or a mistake would make."""
+    try:
+        size = path.stat().st_size
+        text = path.read_text(encoding="utf-8") if size <= MOST_CONFIG_BYTES else ""
+        aliases = any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ConfigError(f"--config {path}: can't be read as YAML: {error}") from error
+    if size > MOST_CONFIG_BYTES or aliases:
+        raise ConfigError(
+            f"--config {path}: settings are a small YAML file without aliases ({size} bytes found)"
+        )
 
 
 def _train(config: "RunConfig", folder: Path) -> int:
@@ -98,6 +132,8 @@ def _train(config: "RunConfig", folder: Path) -> int:
     with tqdm(unit="picture", desc=f"decoding {pictures.name}", disable=None) as bar:
         pixels = cache.open_cache(pictures, scale, _follow(bar))
     patches.require_patch(pixels, config.batch.patch)
+    for pair in validation:  # now, and not after a thousand steps
+        PROTOCOLS[config.validation.protocol].require_size(pair.high, pair.name, scale)
     model = Model(config.network, weights.gather(make(config.network)), "validation")
 
     def validate(arrays: weights.Arrays) -> Score:
@@ -114,8 +150,10 @@ def _train(config: "RunConfig", folder: Path) -> int:
         f"{len(pictures)} pictures to train on, {len(validation)} of {validation.name} to validate "
         f"on; {model.parameters:,} parameters, x{scale}"
     )
-    progress = run_training(config, folder, pixels, validate)
-    best = "not validated" if progress.best is None else f"best score {progress.best:.2f} dB"
+    progress = run_training(config, folder, pixels, validate, print)
+    best = "not validated"
+    if progress.best is not None:
+        best = f"best score {progress.best:.2f} dB ({config.validation.protocol})"
     done = f"{progress.step} of {config.steps} steps done, {best}: {folder}"
     if progress.step < config.steps:
         print(f"stopped; {done}\nthe same command again continues")
@@ -172,9 +210,7 @@ def evaluate(words: list[str]) -> int:
         "--strips", type=str | None, default=None, help="folder for a comparison strip per picture"
     )
     given = _parse(parser, words)
-    for option in ("json", "csv"):
-        if given[option] and not Path(given[option]).parent.is_dir():
-            raise ConfigError(f"--{option} {given[option]}: there is no such folder; make it first")
+    _require_writable(given["json"], given["csv"])
     if given["protocol"] not in (None, *PROTOCOLS):
         raise ConfigError(
             f"--protocol must be one of {', '.join(PROTOCOLS)}, got {given['protocol']!r}"
@@ -191,14 +227,16 @@ def evaluate(words: list[str]) -> int:
         enhance = ensemble(model.enhance) if given["ensemble"] else model.enhance
         methods = {BICUBIC: scoring.bicubic(scale), name: scoring.network(enhance)}
         print(f"{model.name}: {model.parameters:,} parameters, x{scale}")
-    names = given["sets"].split(",") if given["sets"] else benchmarks.available()
-    loaded = [benchmarks.load(name, scale) for name in names or [layouts.SAMPLE]]
+    names = benchmarks.available() or [layouts.SAMPLE]
+    if given["sets"] is not None:
+        names = [name.strip() for name in given["sets"].split(",")]
+    loaded = [benchmarks.load(name, scale) for name in names]
     strips = _folder(given["strips"]) if given["strips"] else None
     sets = [_score_set(each, given["protocol"], methods, strips) for each in loaded]
     print(f"\n{report.text_table(sets)}")
     if given["json"]:
         result = {"scale": scale, "sets": [each.as_dict() for each in sets]}
-        _write_text(Path(given["json"]), json.dumps(result, indent=2) + "\n")
+        _write_text(Path(given["json"]), json.dumps(result, indent=2, ensure_ascii=False) + "\n")
     if given["csv"]:
         _write_text(Path(given["csv"]), report.csv_table(sets))
     return 0
@@ -252,7 +290,9 @@ def upscale(words: list[str]) -> int:
     target = source.with_name(f"{source.stem}_x{model.scale}.png")
     if given["output"] is not None:
         output = Path(given["output"])
-        target = output / target.name if output.is_dir() else output
+        target = output / target.name if layouts.is_folder(output) else output
+    if layouts.is_file(target) and target.samefile(source):
+        raise ConfigError(f"--output {target} is the picture itself; give another name")
     require_fit(target, picture, scale=model.scale)
     with tqdm(desc=source.name, unit="tile", disable=None) as bar:
         result = enlarge(picture, model, _follow(bar))
@@ -295,8 +335,10 @@ def demo(words: list[str]) -> int:
             return status
     print(
         f"\nLook at {strips}: low, bicubic, ours and the truth side by side, with their scores.\n"
-        "Next: .venv/bin/python train.py --data FOLDER_OF_YOUR_PICTURES\n"
-        "      .venv/bin/python -m sr_app upscale YOUR_PICTURE.jpg"
+        "Next: source .venv/bin/activate\n"
+        "      python -m sr_app upscale YOUR_PICTURE.jpg\n"
+        "      python train.py --config configs/edsr_light_x2.yaml --steps 10500 "
+        "--data FOLDER_OF_YOUR_PICTURES"
     )
     return 0
 
@@ -337,6 +379,11 @@ def _parse(parser: ArgumentParser, words: list[str]) -> dict[str, Any]:
     """The options by name, settings as their dataclasses; ConfigError tells a near match."""
     try:
         given: dict[str, Any] = dict(vars(parser.instantiate(parser.parse_args(words))))
+    except (TypeError, KeyError) as error:  # jsonargparse's, for a section that is no section
+        raise ConfigError(
+            "the settings can't be understood: network, batch, optimizer and validation are sections "
+            "with settings of their own"
+        ) from error
     except argparse.ArgumentError as error:
         message = str(error)
         known = [option for action in parser._actions for option in action.option_strings]
@@ -353,21 +400,29 @@ def _parse(parser: ArgumentParser, words: list[str]) -> dict[str, Any]:
 def _model(given: Path | str, scale: int | None) -> "Model":
     """The network of a checkpoint file or of a run's folder; of `scale`, if one is asked for."""
     from sr_app.inference.model import Model
-    from sr_app.training.checkpoint import BEST
+    from sr_app.training.checkpoint import BEST, LATEST
 
     path = Path(given)
-    model = Model.load(path / BEST, path.name) if path.is_dir() else Model.load(path)
+    if path.is_dir():
+        best = path / BEST if (path / BEST).exists() else path / LATEST  # stopped before it scored
+        model = Model.load(best, path.name)
+    else:
+        model = Model.load(path)
     if scale not in (None, model.scale):
         raise ConfigError(f"--scale {scale} was asked for, but {path} enlarges x{model.scale}")
     return model
 
 
 def _newest(scale: int | None) -> Path:
-    """The run whose best network is newest, or else the shipped network."""
+    """The run (of `scale`, if one is asked for) whose network is newest, or the shipped network."""
+    from sr_app.nets import weights
     from sr_app.training.checkpoint import BEST
 
-    runs = sorted(RUNS.glob(f"*/{BEST}"), key=lambda path: path.stat().st_mtime)
-    return runs[-1].parent if runs else _shipped(scale or 2)
+    runs = sorted(RUNS.glob(f"*/{BEST}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in runs:
+        if scale in (None, weights.read(path).config.scale):
+            return path.parent
+    return _shipped(scale or 2)
 
 
 def _shipped(scale: int) -> Path:
@@ -400,10 +455,20 @@ def _folder(name: str) -> Path:
     return path
 
 
+def _require_writable(*names: str | None) -> None:
+    """ConfigError, before any work, for files that can't be written, or not all."""
+    paths = [Path(name) for name in names if name is not None]
+    for path in paths:
+        if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+            raise ConfigError(f"{path}: can't be written: not a file in a folder that you may use")
+    if len({path.absolute() for path in paths}) < len(paths):
+        raise ConfigError(f"{paths[0]}: would be written twice; give two names")
+
+
 def _write_text(path: Path, text: str) -> None:
     try:
         with replacing(path) as temporary:
-            temporary.write_text(text)
+            temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise ConfigError(f"{path}: can't be written: {error.strerror}") from error
     print(f"wrote {path}")

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from sr_app.data.benchmarks import Pair
-from sr_app.image.metrics import PROTOCOLS, Score
+from sr_app.image.metrics import BICUBIC, PROTOCOLS, Score
 from sr_app.image.resize import imresize
-from sr_app.inference.evaluate import BICUBIC, PictureScore, SetScores
+from sr_app.inference.evaluate import PictureScore, SetScores
 
 GAP, MARGIN, TEXT = 8, 8, 15
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,10 @@ PROTOCOLS = {
 
 @dataclass(frozen=True)
 class Pair:
-    """One picture: `low` uint8 (h, w, 3) and `high` uint8 (h * scale, w * scale, 3)."""
+    """One picture: `low` uint8 (h, w, 3) and `high` uint8 (h * scale, w * scale, 3).
+
+    `name` is one that no other picture of the set has, and that can be part of a file's name.
+    """
 
     name: str
     low: Pixels
@@ -39,6 +43,7 @@ class BenchmarkSet:
     scale: int
     protocol: str
     pictures: PictureSet
+    names: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.pictures)
@@ -46,7 +51,7 @@ class BenchmarkSet:
     def __getitem__(self, index: int) -> Pair:
         """Decode one pair; raises PictureError or DataError as `read_pair` does."""
         high, low = self.pictures.pairs[index]
-        return Pair(high.stem, *read_pair(high, low, self.scale))
+        return Pair(self.names[index], *read_pair(high, low, self.scale))
 
     def __iter__(self) -> Iterator[Pair]:
         return (self[index] for index in range(len(self)))
@@ -58,7 +63,7 @@ def load(
     """The set that `spec` names (see `folders`), its validation split if it has one.
 
     `limit` keeps only the first pictures by natural name. Raises DataError as `find` does, and
-    for a limit that leaves no picture.
+    for a limit that leaves no picture and for a picture that is given twice.
     """
     if limit is not None and limit < 1:
         raise DataError(f"limit {limit} leaves no picture of {spec} to score: give 1 or more")
@@ -74,7 +79,7 @@ def held_out(
     """
     seen = set(training.highs)
     pictures = find(spec, scale, "valid", root)
-    kept = [pair for pair in pictures.pairs if pair[0] not in seen]
+    kept = [pair for pair in dict.fromkeys(pictures.pairs) if pair[0] not in seen]
     if not kept:
         return None
     highs, lows = zip(*kept, strict=True)
@@ -91,4 +96,24 @@ def _benchmark(pictures: PictureSet, scale: int, limit: int | None) -> Benchmark
     lows = None if pictures.lows is None else pictures.lows[first]
     kept = PictureSet(pictures.name, pictures.highs[first], lows)
     default = "div2k" if kept.name.startswith("DIV2K") else "benchmark"
-    return BenchmarkSet(kept.name, scale, PROTOCOLS.get(kept.name, default), kept)
+    protocol = PROTOCOLS.get(kept.name, default)
+    return BenchmarkSet(kept.name, scale, protocol, kept, _names(pictures)[first])
+
+
+def _names(pictures: PictureSet) -> tuple[str, ...]:
+    """Each picture's stem, or as much of its path, joined by _, as tells it from all others."""
+    paths = [(*high.parent.resolve().parts[1:], high.name) for high in pictures.highs]
+    names = [high.stem for high in pictures.highs]
+    depth = 0
+    while clashing := {name for name, count in Counter(names).items() if count > 1}:
+        if depth == max(map(len, paths)):
+            twice = pictures.highs[[name in clashing for name in names].index(True)]
+            raise DataError(
+                f"the same picture is given twice in {pictures.name}: {twice}. Name each set once."
+            )
+        depth += 1
+        names = [
+            "_".join(path[-depth:]) if name in clashing else name
+            for name, path in zip(names, paths, strict=True)
+        ]
+    return tuple(names)

@@ -24,6 +24,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import time
 import zlib
 from collections import deque
@@ -39,7 +40,7 @@ from sr_app import threads
 from sr_app.atomic import replacing
 from sr_app.data.degradation import Pixels, read_pair
 from sr_app.data.folders import PictureSet, Progress
-from sr_app.errors import DataError
+from sr_app.errors import DataError, PictureError
 from sr_app.image.files import header_size
 from sr_app.places import cache_folder
 
@@ -53,7 +54,8 @@ _log = logging.getLogger(__name__)
 class PixelCache:
     """The pixels of a set: `lows[i]` uint8 (h, w, 3), `highs[i]` uint8 (h * scale, w * scale, 3).
 
-    Read-only views of the mapped file; nothing is in memory until it is touched.
+    Read-only views of the mapped file; nothing is in memory until it is touched. `key` is a digest
+    of all files' bytes and the scale: caches of the same pixels have the same.
     """
 
     name: str
@@ -61,6 +63,7 @@ class PixelCache:
     names: tuple[str, ...]
     lows: tuple[Pixels, ...]
     highs: tuple[Pixels, ...]
+    key: str
 
     def __len__(self) -> int:
         return len(self.names)
@@ -77,21 +80,23 @@ class PixelCache:
 def open_cache(pictures: PictureSet, scale: int, progress: Progress | None = None) -> PixelCache:
     """The decoded pixels of a set; decodes all its files if that has not been done yet.
 
-    `progress` is called only while decoding. Raises PictureError for a file that can't be
-    decoded, DataError for a pair that doesn't fit, a folder that can't be written, a full disk
-    (then nothing is left behind), or another process that holds the lock for an hour.
+    `progress` is called only while decoding. Raises PictureError for a file that can't be read or
+    decoded, DataError for a pair that doesn't fit, a file that changes meanwhile, a folder that
+    can't be written, a full disk (then nothing is left behind), or another process that holds the
+    lock for an hour.
     """
     folder = cache_folder()
+    stamps = _stamps(pictures)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        key = _content_key(pictures, scale, folder)
+        key = _content_key(pictures, scale, folder, stamps)
         base = folder / key
         opened = _open(base, pictures, scale)
         if opened is None:
             with _locked(base.with_suffix(".lock")):
                 opened = _open(base, pictures, scale)  # made by another process meanwhile?
                 if opened is None:
-                    _build(base, pictures, scale, progress)
+                    _build(base, pictures, scale, stamps, progress)
                     opened = _open(base, pictures, scale)
     except OSError as error:
         raise DataError(
@@ -109,32 +114,60 @@ def open_cache(pictures: PictureSet, scale: int, progress: Progress | None = Non
 # --- the key ------------------------------------------------------------------------------------
 
 
-def _content_key(pictures: PictureSet, scale: int, folder: Path) -> str:
+def _content_key(pictures: PictureSet, scale: int, folder: Path, stamps: list[str]) -> str:
     """The cache's name: from the files' bytes, or remembered from the last time they were read."""
-    files = [file for pair in pictures.pairs for file in pair]
-    remembered = folder / f"{_digest([scale, *map(_stamp, files)])}.key"
+    remembered = folder / f"{_digest([scale, *stamps])}.key"
     if remembered.is_file():
-        key = remembered.read_text()
-        if len(key) == len(remembered.stem):
+        key = remembered.read_text("ascii", errors="replace")
+        if re.fullmatch("[0-9a-f]{32}", key):
             return key
     with ThreadPoolExecutor(threads.count()) as pool:
-        key = _digest([scale, *pool.map(_file_digest, files)])
+        key = _digest([scale, *pool.map(_file_digest, _files(pictures))])
+    _require_unchanged(pictures, stamps)
     with replacing(remembered) as temporary:
         temporary.write_text(key)
     return key
 
 
+def _files(pictures: PictureSet) -> list[Path | None]:
+    return [file for pair in pictures.pairs for file in pair]
+
+
+def _stamps(pictures: PictureSet) -> list[str]:
+    return [_stamp(file) for file in _files(pictures)]
+
+
+def _require_unchanged(pictures: PictureSet, stamps: list[str]) -> None:
+    """Raise DataError if a file is not what it was, so that no key gets another set's pixels."""
+    for file, before, now in zip(_files(pictures), stamps, _stamps(pictures), strict=True):
+        if now != before:
+            raise DataError(
+                f"{file} changed while the set {pictures.name} was read: start again when nothing "
+                "writes to it any more"
+            )
+
+
+@contextlib.contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    """Tell an OSError as the picture's, lest it be taken for one of the cache's folder."""
+    try:
+        yield
+    except OSError as error:
+        raise PictureError(f"{file} can't be read: {error.strerror or error}") from error
+
+
 def _stamp(file: Path | None) -> str:
     if file is None:
         return "made from HR"
-    status = file.stat()
+    with _reading(file):
+        status = file.stat()
     return f"{file.absolute()} {status.st_size} {status.st_mtime_ns}"
 
 
 def _file_digest(file: Path | None) -> str:
     digest = hashlib.blake2b(digest_size=16)
     if file is not None:
-        with file.open("rb") as stream:
+        with _reading(file), file.open("rb") as stream:
             while chunk := stream.read(1 << 20):
                 digest.update(chunk)
     return digest.hexdigest()
@@ -167,7 +200,7 @@ def _open(base: Path, pictures: PictureSet, scale: int) -> PixelCache | None:
         return None
     lows, highs = _views(pixels, sizes, scale)
     names = tuple(file.name for file in pictures.highs)
-    return PixelCache(pictures.name, scale, names, lows, highs)
+    return PixelCache(pictures.name, scale, names, lows, highs, base.name)
 
 
 def _views(
@@ -201,7 +234,9 @@ def _checksum(pixels: Pixels) -> int:
 # --- writing ------------------------------------------------------------------------------------
 
 
-def _build(base: Path, pictures: PictureSet, scale: int, progress: Progress | None) -> None:
+def _build(
+    base: Path, pictures: PictureSet, scale: int, stamps: list[str], progress: Progress | None
+) -> None:
     """Decode all files into KEY.pixels, then write KEY.json."""
     for stale in base.parent.glob(f".{base.name}.*.part*"):  # of a process that was killed:
         stale.unlink(missing_ok=True)  # we hold the lock, so nobody is writing it
@@ -219,6 +254,7 @@ def _build(base: Path, pictures: PictureSet, scale: int, progress: Progress | No
                 sizes.append(low.shape[:2])
                 if progress is not None:
                     progress(done, len(pictures))
+            _require_unchanged(pictures, stamps)
         checksum = _checksum(np.memmap(pixels_file, np.uint8, mode="r"))
         index = {"set": pictures.name, "low_sizes": sizes, "checksum": checksum}
         with replacing(base.with_suffix(".json")) as temporary:

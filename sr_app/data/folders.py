@@ -49,11 +49,14 @@ def find(spec: str, scale: int, split: Split = "train", root: Path = Path("data"
     """The files of the set that `spec` names.
 
     Raises DataError: unknown name, no pictures, a split or a scale that is missing, an HR picture
-    without its LR picture, a pair whose sizes don't fit. Raises PictureError for a header of such
-    a pair that can't be read.
+    without its LR picture, a broken link, a pair whose sizes don't fit. Raises PictureError for a
+    header of such a pair that can't be read.
     """
     pictures = _collect(layouts.parts(spec, root), scale, split)
     for high, low in pictures.pairs:
+        for file in (high, low):
+            if file is not None and not layouts.is_file(file):
+                raise DataError(f"{file} is a broken link or no file: mend or remove it")
         if low is not None:
             require_fit(high, header_size(high), low, header_size(low), scale)
     return pictures

@@ -16,6 +16,7 @@ validate on. Only names are read here, never a file.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib.util
 import os
@@ -95,9 +96,9 @@ def _locate(spec: str, root: Path) -> Layout | None:
     is_name = bool(path.parts) and not path.is_absolute() and not spec.startswith(".")
     candidates = [folder / path for folder in _searched(root)] if is_name else []
     for candidate in [*candidates, path] if spec else []:
-        if candidate.is_dir():
+        if is_folder(candidate):
             return _only_layout(candidate)
-        beside = _layouts(candidate.parent) if candidate.parent.is_dir() else []
+        beside = _layouts(candidate.parent) if is_folder(candidate.parent) else []
         for layout in beside:  # DIV2K_train_HR unzipped straight into data/
             if layout.name == candidate.name and not layout.is_plain:
                 return layout
@@ -123,7 +124,7 @@ def _layouts_near(folder: Path) -> list[Layout]:
     here = _layouts(folder)
     if here:
         return here
-    children = [c for c in _entries(folder) if c.is_dir() and not _LOW_FOLDER.fullmatch(c.name)]
+    children = [c for c in _entries(folder) if is_folder(c) and not _LOW_FOLDER.fullmatch(c.name)]
     below = [layout for child in children for layout in _layouts(child)]
     return [layout for layout in below if not layout.is_plain] or below
 
@@ -134,7 +135,7 @@ def _layouts(folder: Path) -> list[Layout]:
     highs: dict[str, dict[str, Path]] = {}
     for child in _entries(folder):
         match = _HIGH_FOLDER.fullmatch(child.name)
-        if match and child.is_dir():
+        if match and is_folder(child):
             highs.setdefault(match["name"] or name_here, {})[match["split"] or "all"] = child
     if not highs and _pictures(folder):
         highs[name_here] = {"all": folder}
@@ -152,9 +153,9 @@ def has_split(spec: str, split: Split, root: Path = Path("data")) -> bool:
 def set_names(root: Path = Path("data")) -> tuple[str, ...]:
     """The names that `find` knows without a path: `sample` and what lies in the folders."""
     names = {SAMPLE}
-    for folder in filter(Path.is_dir, _searched(root)):
+    for folder in filter(is_folder, _searched(root)):
         names.update(layout.name for layout in _layouts(folder) if not layout.is_plain)
-        children = filter(Path.is_dir, _entries(folder))
+        children = filter(is_folder, _entries(folder))
         names.update(c.name for c in children if c.name not in _GROUPS and _layouts_near(c))
     return tuple(sorted(names, key=natural_key))
 
@@ -232,9 +233,9 @@ def _low_folder(highs: Path, scale: int) -> Path | None:
     lows = highs.with_name(f"{highs.name[:-2]}LR_bicubic")
     unzipped = lows.with_name(f"{lows.name}_X{scale}")  # unzip -d NAME NAME.zip
     for folder in (lows / f"X{scale}", unzipped / lows.name / f"X{scale}", unzipped):
-        if folder.is_dir():
+        if is_folder(folder):
             return folder
-    if lows.is_dir():
+    if is_folder(lows):
         raise DataError(
             f"{lows} holds no folder X{scale}, only {_listed([e.name for e in _entries(lows)])}. "
             f"Put the LR pictures of scale {scale} there, or move {lows.name} away: LR is then "
@@ -245,7 +246,10 @@ def _low_folder(highs: Path, scale: int) -> Path | None:
 
 def _paired(highs: Sequence[Path], folder: Path, scale: int) -> list[FilePair]:
     """Each HR picture 0001.png with its LR picture 0001x2.png (or 0001.png) in `folder`."""
-    by_stem = {low.stem: low for low in _pictures(folder)}
+    _require_distinct_stems(highs)
+    found = _pictures(folder)
+    _require_distinct_stems(found)
+    by_stem = {low.stem: low for low in found}
     lows = [by_stem.get(f"{h.stem}x{scale}") or by_stem.get(h.stem) for h in highs]
     missing = [high for high, low in zip(highs, lows, strict=True) if low is None]
     if missing:
@@ -253,23 +257,49 @@ def _paired(highs: Sequence[Path], folder: Path, scale: int) -> list[FilePair]:
         raise DataError(
             f"{len(missing)} of {len(highs)} HR pictures have no LR picture at scale {scale}: "
             f"{_listed([file.name for file in missing])}. For {first} expected "
-            f"{folder / f'{first.stem}x{scale}{first.suffix}'}; found {len(by_stem)} pictures in "
+            f"{folder / f'{first.stem}x{scale}{first.suffix}'}; found {len(found)} pictures in "
             f"that folder. Complete it, or move it away to have LR made from HR."
         )
     return list(zip(highs, lows, strict=True))
+
+
+def _require_distinct_stems(files: Sequence[Path]) -> None:
+    seen: dict[str, Path] = {}
+    for file in files:
+        other = seen.setdefault(file.stem, file)
+        if other is not file:
+            raise DataError(
+                f"{other} and {file.name} differ only in their endings, so it is not clear which "
+                "belongs to an HR or LR picture of that name. Remove or rename one."
+            )
 
 
 def _pictures(folder: Path) -> list[Path]:
     """The pictures right in `folder`, or in NAME/NAME as some programs unzip, by natural name."""
     entries = _entries(folder)
     nested = folder / folder.name
-    if nested in entries and nested.is_dir() and not any(map(_is_picture, entries)):
+    if nested in entries and is_folder(nested) and not any(map(_is_picture, entries)):
         entries = _entries(nested)
     return sorted(filter(_is_picture, entries), key=lambda file: natural_key(file.name))
 
 
 def _is_picture(path: Path) -> bool:
-    return is_picture_name(path) and not path.name.startswith(".") and path.is_file()
+    """By its name; a broken link or a pipe too, so that it is told and not overlooked."""
+    return is_picture_name(path) and not is_folder(path)
+
+
+def is_folder(path: Path) -> bool:
+    """As Path.is_dir, but False for what can't be looked at (a name too long, no rights)."""
+    with contextlib.suppress(OSError):
+        return path.is_dir()
+    return False
+
+
+def is_file(path: Path) -> bool:
+    """As Path.is_file, but False for what can't be looked at (a name too long, no rights)."""
+    with contextlib.suppress(OSError):
+        return path.is_file()
+    return False
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -284,8 +314,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _unknown(spec: str, root: Path) -> DataError:
-    path = Path(spec)
-    if path.is_file():
+    if is_file(Path(spec)):
         return DataError(f"{spec} is a file: give the folder that holds the pictures")
     names = set_names(root)
     by_folded = {name.casefold(): name for name in names}

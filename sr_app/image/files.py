@@ -6,6 +6,7 @@ by OpenCV. What files are written as is in `encode`.
 
 import os
 import re
+import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -105,15 +106,15 @@ def write(path: str | os.PathLike[str], picture: Picture, quality: int | None = 
     formats are lossless. Raises PictureError, before any work, for what the format can't hold.
     """
     path = Path(path)
-    format = require_fit(path, picture, quality)
-    with _failing_as(f"{path} can't be written as {format.name}"):
-        data = encode(picture, format, quality)
     try:
+        format = require_fit(path, picture, quality)
+        with _failing_as(f"{path} can't be written as {format.name}"):
+            data = encode(picture, format, quality)
         with replacing(path) as temporary:
             temporary.write_bytes(data)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise PictureError(
-            f"{path} can't be written: {error.strerror or error}; check the rights and the space"
+            f"{path} can't be written: {_reason(error)}; check the name, the rights and the space"
         ) from error
 
 
@@ -170,6 +171,11 @@ def _failing_as(message: str) -> Iterator[None]:
         raise PictureError(f"{message} ({found})") from error
 
 
+def _reason(error: OSError | ValueError) -> str:
+    """What the system said, or Python of a name that the system would not take."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 @contextmanager
 def _opened(path: Path, max_pixels: int) -> Iterator[ImageFile.ImageFile]:
     """The file as an image of Pillow that may be decoded and is not yet.
@@ -177,14 +183,18 @@ def _opened(path: Path, max_pixels: int) -> Iterator[ImageFile.ImageFile]:
     Pillow's classes are called directly, since Image.open would apply its own pixel limit, a
     global one, and try formats that are not meant here.
     """
-    if path.is_dir():
-        raise PictureError(f"{path} is a folder; give a picture")
     try:
+        kind = path.stat().st_mode
+        if stat.S_ISDIR(kind):
+            raise PictureError(f"{path} is a folder; give a picture")
+        if not stat.S_ISREG(kind):  # opening a pipe would wait for its writer
+            raise PictureError(f"{path} is a pipe or a device; give a picture file")
         with path.open("rb") as file:
             head = file.read(32)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise PictureError(f"{path} can't be opened: {reason}; check the name and rights") from None
+        raise PictureError(
+            f"{path} can't be opened: {_reason(error)}; check the name and rights"
+        ) from None
     name = _named(head, _SIGNATURES)
     if name is None:
         found = _named(head, _STRANGERS) or "no picture"

@@ -11,6 +11,8 @@ from skimage.metrics import structural_similarity
 from sr_app.errors import DataError
 from sr_app.image.color import luma
 
+BICUBIC = "bicubic"
+"""The method that all others are compared with."""
 _PEAK = 255
 _WINDOW = 11  # pixels a side of SSIM's Gaussian window
 
@@ -62,6 +64,15 @@ class Protocol:
     description: str
     prepare: Callable[[NDArray[np.uint8]], NDArray[np.generic]]
     shave: Callable[[int], int]
+
+    def require_size(self, hr: NDArray[np.uint8], name: str, scale: int) -> None:
+        """DataError that names the picture where too little is left of it to be scored."""
+        least = _WINDOW + 2 * self.shave(scale)
+        if min(hr.shape[:2]) < least:
+            raise DataError(
+                f"{name} is {hr.shape[1]} x {hr.shape[0]} pixels, and the {self.name} protocol "
+                f"needs {least} a side at x{scale}; remove it from the set"
+            )
 
     def score(self, sr: NDArray[np.uint8], hr: NDArray[np.uint8], scale: int) -> Score:
         """Score a result against the truth, both RGB (h, w, 3), uint8; raises DataError."""

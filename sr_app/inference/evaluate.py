@@ -1,7 +1,8 @@
 """Scores of a method on a benchmark set, by a named protocol."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,6 @@ from sr_app.inference.model import Enhance, to_uint8
 
 Upscale = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
 """RGB (h, w, 3) -> (scale * h, scale * w, 3), uint8."""
-
-
-BICUBIC = "bicubic"
 
 
 @dataclass(frozen=True)
@@ -50,9 +48,9 @@ class SetScores:
             "set": self.name,
             "protocol": self.protocol,
             "described": PROTOCOLS[self.protocol].description,
-            "mean": {method: asdict(self.mean(method)) for method in self.methods},
+            "mean": {method: _as_json(self.mean(method)) for method in self.methods},
             "pictures": {
-                name: {method: asdict(score) for method, score in scores.items()}
+                name: {method: _as_json(score) for method, score in scores.items()}
                 for name, scores in self.pictures.items()
             },
         }
@@ -70,6 +68,7 @@ def network(enhance: Enhance) -> Upscale:
 
 def score_pair(upscale: Upscale, pair: Pair, protocol: str, scale: int) -> PictureScore:
     """Enlarge one picture and score the result; `protocol` is a name in PROTOCOLS."""
+    PROTOCOLS[protocol].require_size(pair.high, pair.name, scale)
     result = upscale(pair.low)
     return PictureScore(result, PROTOCOLS[protocol].score(result, pair.high, scale))
 
@@ -99,3 +98,8 @@ def mean(scores: Iterable[Score]) -> Score:
         float(np.mean([score.psnr for score in each])),
         float(np.mean([score.ssim for score in each])),
     )
+
+
+def _as_json(score: Score) -> dict[str, float | None]:
+    """JSON has no infinity: the PSNR of equal pictures is null."""
+    return {"psnr": score.psnr if isfinite(score.psnr) else None, "ssim": score.ssim}

@@ -37,14 +37,9 @@ class Model:
         network = make(config)
         network.set_train(False)
         weights.fill(network, arrays, name)
+        network.set_inputs(Tensor(shape=[1, 3, None, None], dtype=ms.float32))
         self._network = network
-
-        @ms.enable_dynamic(low=Tensor(shape=[1, 3, None, None], dtype=ms.float32))
-        @ms.jit
-        def kernel(low: Tensor) -> Tensor:
-            return network(low)
-
-        self._kernel = kernel
+        self._kernel = ms.jit(network)
 
     @classmethod
     def load(cls, path: Path, name: str | None = None) -> "Model":
@@ -60,7 +55,7 @@ class Model:
     @property
     def parameters(self) -> int:
         """How many numbers the network has learned."""
-        return sum(p.size for p in self._network.trainable_params())
+        return self.config.parameters
 
     def fill(self, arrays: Arrays) -> None:
         """Take other weights, in place; the compiled kernel uses them from the next call on."""

@@ -39,4 +39,4 @@ class LeakyGradReLU(nn.Cell):
 
 def activation(name: ActivationName, slope: float) -> nn.Cell:
     """The activation cell of that name; `slope` is for `leaky_grad_relu` alone."""
-    return LeakyGradReLU(slope) if name == "leaky_grad_relu" else nn.ReLU()
+    return {"leaky_grad_relu": lambda: LeakyGradReLU(slope), "relu": nn.ReLU}[name]()

@@ -13,9 +13,9 @@ import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn
 
-from sr_app.errors import ConfigError
 from sr_app.nets.activation import ActivationName, activation
 from sr_app.nets.layers import SubPixel, Trunk, conv3x3
+from sr_app.settings import require_above_zero, require_types, require_within
 
 VALUE_RANGE = 255.0
 """Pictures go in and come out as 0 .. 255; a checkpoint says so and is refused otherwise."""
@@ -48,17 +48,20 @@ class EDSRConfig:
     slope: float = 0.01
 
     def __post_init__(self) -> None:
-        if self.scale not in STAGES:
-            raise ConfigError(f"network.scale must be one of {list(STAGES)}, got {self.scale}")
-        for key in ("blocks", "features"):
-            if getattr(self, key) < 1:
-                raise ConfigError(f"network.{key} must be at least 1, got {getattr(self, key)}")
-        if not 0 < self.residual_scale <= 1:
-            raise ConfigError(
-                f"network.residual_scale must be above 0 and at most 1, got {self.residual_scale}"
-            )
-        if not 0 <= self.slope <= 1:
-            raise ConfigError(f"network.slope must be from 0 to 1, got {self.slope}")
+        require_types(self, "network.")
+        require_within("network.blocks", self.blocks, 1, 1000)
+        require_within("network.features", self.features, 1, 4096)
+        require_above_zero("network.residual_scale", self.residual_scale)
+        require_within("network.residual_scale", self.residual_scale, 0, 1)
+        require_within("network.slope", self.slope, 0, 1)
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the network learns: weights and biases of its convolutions."""
+        outputs = [self.features] * (2 * self.blocks + 1)  # the trunk's
+        outputs += [self.features * factor**2 for factor in STAGES[self.scale]]
+        inner = sum((9 * self.features + 1) * count for count in outputs)
+        return (9 * 3 + 1) * self.features + inner + (9 * self.features + 1) * 3
 
     @property
     def receptive_radius(self) -> int:

@@ -60,9 +60,17 @@ def read(path: Path) -> Weights:
             raise CheckpointError(
                 f"{path}: holds a network {name!r}; this program knows {', '.join(NETWORKS)}"
             )
-        return Weights(NETWORKS[name][0](**shape), arrays, about["record"])
-    except (KeyError, TypeError, AttributeError, ConfigError) as error:
+        config = NETWORKS[name][0](**shape)
+        record = about["record"]
+    except (KeyError, TypeError, ValueError, ConfigError) as error:
         raise CheckpointError(f"{path}: its description is damaged: {error}") from error
+    held = sum(array.size for array in arrays.values())
+    if held != config.parameters:  # looked at before a network of that size is made
+        raise CheckpointError(
+            f"{path}: holds {held} numbers, but the network that it describes has "
+            f"{config.parameters}"
+        )
+    return Weights(config, arrays, record)
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], about: dict[str, Any]) -> None:
@@ -88,7 +96,14 @@ def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         raise CheckpointError(
             f"{path}: a safetensors file, but not of this program (no {error} in its metadata)"
         ) from error
-    except (SafetensorError, OSError, ValueError) as error:
+    except (
+        SafetensorError,
+        OSError,
+        ValueError,
+        RecursionError,
+        AttributeError,
+        TypeError,
+    ) as error:
         raise CheckpointError(f"{path}: not a whole safetensors file: {error}") from error
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise CheckpointError(f"{path}: this program reads format {FORMAT}, the file is of another")
@@ -104,7 +119,8 @@ def fill(network: nn.Cell, arrays: Arrays, source: Path | str) -> None:
     """Copy arrays into the network's parameters, in place, so that compiled kernels see them.
 
     (After its first call a jitted function doesn't see `set_data` or `load_param_into_net`.)
-    Raises CheckpointError that names both sides unless names and shapes are the same.
+    Raises CheckpointError that names both sides unless names and shapes are the same, and for
+    values that aren't finite floating-point numbers; then nothing is changed.
     """
     parameters = network.parameters_dict()
     ours = {name: tuple(p.shape) for name, p in parameters.items()}
@@ -119,5 +135,15 @@ def fill(network: nn.Cell, arrays: Arrays, source: Path | str) -> None:
             if names
         ]
         raise CheckpointError(f"{source}: does not fit the network: {'; '.join(told)}")
+    require_finite(arrays, source)
     for name, parameter in parameters.items():
         parameter.copy_(Tensor(np.asarray(arrays[name], np.float32, order="C")))
+
+
+def require_finite(arrays: dict[str, NDArray[Any]], source: Path | str) -> None:
+    """CheckpointError that names the first array with other than finite floating-point numbers."""
+    for name, array in arrays.items():
+        if array.dtype.kind != "f" or not np.isfinite(array).all():
+            raise CheckpointError(
+                f"{source}: {name} ({array.dtype}) holds other than finite floating-point numbers"
+            )

@@ -10,18 +10,21 @@
 Each file is replaced atomically. `state` alone decides where a run continues.
 """
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+import fcntl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from sr_app.atomic import replacing
-from sr_app.errors import CheckpointError
+from sr_app.errors import CheckpointError, ConfigError, TrainingError
 from sr_app.image.metrics import Score
 from sr_app.nets import weights
 from sr_app.nets.weights import Weights
+from sr_app.settings import require_types, require_within
 from sr_app.training.config import RunConfig, require_same_run
 from sr_app.training.step import TrainStep
 
@@ -35,11 +38,43 @@ STATE, BEST, LATEST, CONFIG = (
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: steps done, updates skipped, its best validation PSNR in dB."""
+    """How far a run is: steps done, updates skipped in all and last in a row, best PSNR in dB."""
 
     step: int = 0
     skipped: int = 0
+    skipped_in_a_row: int = 0
     best: float | None = None
+
+    def __post_init__(self) -> None:
+        require_types(self, "")
+        require_within("step", self.step, 0)
+        require_within("skipped", self.skipped, 0, self.step)
+        require_within("skipped_in_a_row", self.skipped_in_a_row, 0, self.skipped)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the run's folder, made if need be, for this process alone.
+
+    The lock is the system's and ends with the process. What an earlier one that was killed left
+    half written is cleared away. Raises TrainingError when another process trains there,
+    CheckpointError when the folder can't be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / ".lock").open("w")
+    except OSError as error:
+        raise CheckpointError(f"{folder}: can't be written: {error.strerror}") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise TrainingError(
+                f"{folder}: another process trains there; stop it, or give --run another folder"
+            ) from error
+        for stale in folder.glob(".*.part.*"):
+            stale.unlink()
+        yield
 
 
 def averaged(step: TrainStep) -> weights.Arrays:
@@ -50,11 +85,13 @@ def averaged(step: TrainStep) -> weights.Arrays:
     }
 
 
-def save_state(folder: Path, step: TrainStep, progress: Progress, config: RunConfig) -> None:
-    """Write all that the step changes, with the run's settings."""
+def save_state(
+    folder: Path, step: TrainStep, progress: Progress, config: RunConfig, data: str
+) -> None:
+    """Write all that the step changes, with the run's settings; `data` is the pictures' key."""
     arrays = {p.name: p.asnumpy() for p in step.get_parameters()}
-    about = {"format": weights.FORMAT, "config": asdict(config), **asdict(progress)}
-    weights.write_arrays(folder / STATE, arrays, about)
+    about = {"format": weights.FORMAT, "config": asdict(config), "data": data}
+    weights.write_arrays(folder / STATE, arrays, about | {"progress": asdict(progress)})
 
 
 def save_network(
@@ -67,45 +104,63 @@ def save_network(
     weights.write(path, Weights(config.network, arrays, record))
 
 
-def restore(folder: Path, step: TrainStep, config: RunConfig) -> Progress:
-    """Fill the step from the folder's state, or begin: write config.yaml and return zero.
+def restore(
+    folder: Path, step: TrainStep, config: RunConfig, data: str, say: Callable[[str], None]
+) -> Progress:
+    """Fill the step from the folder's state, or begin: from `warm_start`, or as it was built.
 
-    Raises ConfigError when the folder's run had other settings, CheckpointError when its state is
-    damaged or can't be written.
+    `data` is the key of the pictures, `say` is told what a person should know. Raises ConfigError
+    when the folder's run had other settings or pictures, CheckpointError when its state is damaged
+    or config.yaml can't be written.
     """
     path = folder / STATE
     if not path.exists():
+        if config.warm_start is not None:
+            _warm_start(Path(config.warm_start), step, say)
         _write_config(folder, config)
         return Progress()
     arrays, about = weights.read_arrays(path)
     try:
-        before = about["config"]
-        progress = Progress(about["step"], about["skipped"], about["best"])
-    except KeyError as error:
-        raise CheckpointError(f"{path}: is not the state of a run (no {error} in it)") from error
+        before = dict(about["config"])
+        progress = Progress(**about["progress"])
+        same_pictures = about["data"] == data
+    except (KeyError, TypeError, ValueError, ConfigError) as error:
+        raise CheckpointError(f"{path}: is not the state of a run ({error})") from error
     require_same_run(before, config, folder)
+    if not same_pictures:
+        raise ConfigError(
+            f"{folder} was trained on other pictures than {config.data} holds now; put them back, "
+            "or give --run another folder to begin anew"
+        )
     weights.fill(step, arrays, path)
+    if progress.step > config.steps:
+        say(f"{folder} has {progress.step} steps already")
+        return progress
+    if before.get("validation") != asdict(config.validation) and progress.best is not None:
+        say("validation is not what it was: the best score so far doesn't count any more")
+        progress = replace(progress, best=None)
     _write_config(folder, config)
+    if progress.step:
+        say(f"continuing {folder} after step {progress.step}")
     return progress
 
 
 def _write_config(folder: Path, config: RunConfig) -> None:
     path = folder / CONFIG
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
             temporary.write_text(yaml.safe_dump(asdict(config), sort_keys=False))
     except OSError as error:
         raise CheckpointError(f"{path}: can't be written: {error.strerror}") from error
 
 
-def warm_arrays(source: Path, fresh: weights.Arrays, say: Callable[[str], None]) -> weights.Arrays:
-    """The fresh network's arrays with all that the source has in the same shape in their place.
+def _warm_start(source: Path, step: TrainStep, say: Callable[[str], None]) -> None:
+    """Begin with the source's weights and averages where it has them in the same shape.
 
     Only what depends on the scale (`upsample.`) may differ (EDSR, section 4.2: x3 and x4 begin from
-    x2); anything else raises CheckpointError that names it. `say` is told what begins anew.
+    x2); anything else raises CheckpointError that names it.
     """
-    trained = weights.read(source).arrays
+    trained, fresh = weights.read(source).arrays, weights.gather(step.network)
     same = [n for n in fresh if n in trained and trained[n].shape == fresh[n].shape]
     anew = [name for name in fresh if name not in same]
     foreign = [name for name in anew if not name.startswith("upsample.")]
@@ -116,4 +171,7 @@ def warm_arrays(source: Path, fresh: weights.Arrays, say: Callable[[str], None])
             f"{', '.join(sorted(foreign)[:3])} ... ({len(foreign)} arrays) do not fit"
         )
     say(f"warm start from {source}; beginning anew: {', '.join(anew) or 'nothing'}")
-    return {name: trained[name] if name in same else fresh[name] for name in fresh}
+    arrays = {p.name: p.asnumpy() for p in step.get_parameters()}
+    for name in same:
+        arrays[name] = arrays[f"average.{name}"] = trained[name]
+    weights.fill(step, arrays, source)

@@ -7,6 +7,7 @@ from sr_app.errors import ConfigError
 from sr_app.image.metrics import PROTOCOLS
 from sr_app.nets.edsr import EDSRConfig
 from sr_app.nets.table import NetworkConfig
+from sr_app.settings import require_above_zero, require_types, require_within
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,9 @@ class BatchConfig:
     patch: int = 48
 
     def __post_init__(self) -> None:
-        _at_least(1, "batch.size", self.size)
-        _at_least(4, "batch.patch", self.patch)
+        require_types(self, "batch.")
+        require_within("batch.size", self.size, 1, 65_536)
+        require_within("batch.patch", self.patch, 4, 4096)
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,13 @@ class OptimizerConfig:
     clip_norm: float | None = 10.0
 
     def __post_init__(self) -> None:
-        _above_zero("optimizer.learning_rate", self.learning_rate)
-        _at_least(1, "optimizer.halve_every", self.halve_every)
-        _at_least(0, "optimizer.warm_up", self.warm_up)
-        _at_least(0, "optimizer.final_rate", self.final_rate)
+        require_types(self, "optimizer.")
+        require_above_zero("optimizer.learning_rate", self.learning_rate)
+        require_within("optimizer.halve_every", self.halve_every, 1)
+        require_within("optimizer.warm_up", self.warm_up, 0)
+        require_within("optimizer.final_rate", self.final_rate, 0)
         if self.clip_norm is not None:
-            _above_zero("optimizer.clip_norm", self.clip_norm)
+            require_above_zero("optimizer.clip_norm", self.clip_norm)
         if self.final_rate > self.learning_rate:
             raise ConfigError(
                 f"optimizer.final_rate ({self.final_rate}) is above optimizer.learning_rate "
@@ -78,8 +81,9 @@ class ValidationConfig:
     protocol: str = "div2k"
 
     def __post_init__(self) -> None:
-        _at_least(1, "validation.every", self.every)
-        _at_least(1, "validation.pictures", self.pictures)
+        require_types(self, "validation.")
+        require_within("validation.every", self.every, 1)
+        require_within("validation.pictures", self.pictures, 1)
         if self.protocol not in PROTOCOLS:
             raise ConfigError(
                 f"validation.protocol must be one of {', '.join(PROTOCOLS)}, got {self.protocol!r}"
@@ -117,14 +121,16 @@ class RunConfig:
     validation: ValidationConfig = field(default_factory=ValidationConfig)
 
     def __post_init__(self) -> None:
-        _at_least(1, "steps", self.steps)
-        _at_least(0, "seed", self.seed)
-        _above_zero("save_minutes", self.save_minutes)
+        require_types(self, "")
+        require_within("steps", self.steps, 1)
+        require_within("seed", self.seed, 0)
+        require_above_zero("save_minutes", self.save_minutes)
         if not 0 <= self.average < 1:
             raise ConfigError(f"average must be at least 0 and below 1, got {self.average}")
         if self.optimizer.warm_up >= self.steps:
             raise ConfigError(
-                f"optimizer.warm_up ({self.optimizer.warm_up}) leaves none of {self.steps} steps"
+                f"optimizer.warm_up ({self.optimizer.warm_up}) leaves none of {self.steps} steps; "
+                f"make it smaller: --optimizer.warm_up 0"
             )
 
 
@@ -155,13 +161,3 @@ def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[prefix + key] = value
     return flat
-
-
-def _at_least(bound: float, key: str, value: float) -> None:
-    if not value >= bound:
-        raise ConfigError(f"{key} must be at least {bound}, got {value}")
-
-
-def _above_zero(key: str, value: float) -> None:
-    if not value > 0:
-        raise ConfigError(f"{key} must be above 0, got {value}")

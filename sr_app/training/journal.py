@@ -4,6 +4,8 @@ import json
 import math
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import mean
 from types import TracebackType
@@ -12,11 +14,15 @@ from typing import Any
 from tensorboardX import SummaryWriter
 from tqdm import tqdm
 
+from sr_app.atomic import replacing
+from sr_app.errors import TrainingError
 from sr_app.image.metrics import Score
 
 METRICS = "metrics.jsonl"
 RECORD_EVERY = 20
 """Steps whose mean makes one record."""
+TELL_SECONDS = 20
+"""Between two lines on a screen that is no terminal."""
 
 
 class Journal:
@@ -36,21 +42,19 @@ class Journal:
 
     def __init__(self, folder: Path, start: int, steps: int, patches: int) -> None:
         path = folder / METRICS
-        kept = [line for line in _lines(path) if json.loads(line)["step"] <= start]
-        path.write_text("".join(kept))
-        self._file = path.open("a", buffering=1)
-        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=start + 1)
-        self._bar = tqdm(
-            total=steps,
-            initial=start,
-            unit="step",
-            dynamic_ncols=True,
-            mininterval=0.5 if sys.stderr.isatty() else 20,
-        )
+        try:
+            kept = "".join(_lines_up_to(start, path))
+            with replacing(path) as temporary:
+                temporary.write_text(kept)
+            self._file = path.open("a", buffering=1)
+            self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=start + 1)
+        except OSError as error:
+            raise TrainingError(f"{path}: can't be written: {error.strerror}") from error
+        self._bar = tqdm(total=steps, initial=start, unit="step", dynamic_ncols=True, disable=None)
         self._patches = patches
         self._steps = steps
         self._waited = 0.0
-        self._began = time.perf_counter()
+        self._began = self._told = time.perf_counter()
         self._recent: list[tuple[float, float]] = []
         self._count = 0
 
@@ -64,12 +68,13 @@ class Journal:
         trace: TracebackType | None,
     ) -> None:
         self._bar.close()
-        self._board.close()
-        self._file.close()
+        for each in (self._board, self._file):
+            with suppress(OSError):  # a full disk has been told already, by what could not be saved
+                each.close()
 
     def say(self, message: str) -> None:
         """A line on the screen, above the bar."""
-        self._bar.write(message, file=sys.stderr)
+        tqdm.write(message, file=sys.stderr)
 
     def step(self, step: int, loss: float, norm: float, rate: float, waited: float) -> None:
         """A step is done; `waited` seconds of it were for data."""
@@ -81,17 +86,17 @@ class Journal:
         if step % RECORD_EVERY == 0 or step == self._steps:
             self._record(step, rate)
 
-    def pause(self) -> None:
-        """Time since the last record wasn't training: a validation or a save took place."""
-        self._recent.clear()
-        self._count = 0
-        self._waited = 0.0
-        self._began = time.perf_counter()
+    @contextmanager
+    def pausing(self) -> Iterator[None]:
+        """Within, time doesn't count as training: a validation or a save takes place."""
+        paused = time.perf_counter()
+        yield
+        self._began += time.perf_counter() - paused
 
-    def validation(self, step: int, score: Score) -> None:
+    def validation(self, step: int, score: Score, protocol: str) -> None:
         """A validation was taken after `step` steps."""
         self._write(step, "validation", {"psnr": score.psnr, "ssim": score.ssim})
-        self.say(f"step {step}: validation {score.psnr:.2f} dB, SSIM {score.ssim:.4f}")
+        self.say(f"step {step}: validation {score.psnr:.2f} dB, SSIM {score.ssim:.4f} ({protocol})")
 
     def _record(self, step: int, rate: float) -> None:
         seconds = time.perf_counter() - self._began
@@ -104,22 +109,40 @@ class Journal:
         if self._recent:
             losses, norms = zip(*self._recent, strict=True)
             values["loss"], values["norm"] = mean(losses), mean(norms)
-            self._bar.set_postfix_str(
+            self._tell(
+                step,
                 f"loss {values['loss']:.3f} norm {values['norm']:.1f} rate {rate:.1e} "
                 f"{values['patches_per_second']:.1f} patches/s",
-                refresh=False,
             )
         self._write(step, "training", values)
-        self.pause()
+        self._recent.clear()
+        self._count, self._waited = 0, 0.0
+        self._began = time.perf_counter()
+
+    def _tell(self, step: int, numbers: str) -> None:
+        """At the bar's end; without a terminal, which has no bar, in a line now and then."""
+        if not self._bar.disable:
+            self._bar.set_postfix_str(numbers, refresh=False)
+        elif time.perf_counter() - self._told > TELL_SECONDS:
+            self._told = time.perf_counter()
+            self.say(f"step {step} of {self._steps}: {numbers}")
 
     def _write(self, step: int, group: str, values: dict[str, Any]) -> None:
-        self._file.write(json.dumps({"step": step, **values}) + "\n")
-        for name, value in values.items():
-            self._board.add_scalar(f"{group}/{name}", value, step)
+        try:
+            self._file.write(json.dumps({"step": step, **values}) + "\n")
+            for name, value in values.items():
+                self._board.add_scalar(f"{group}/{name}", value, step)
+        except OSError as error:
+            raise TrainingError(f"the journal can't be written: {error.strerror}") from error
 
 
-def _lines(path: Path) -> list[str]:
-    """The file's whole lines; one that a power cut has cut short is dropped."""
+def _lines_up_to(start: int, path: Path) -> list[str]:
+    """The lines of steps up to `start`; what a power cut or an editor has broken is dropped."""
     if not path.exists():
         return []
-    return [line for line in path.read_text().splitlines(keepends=True) if line.endswith("}\n")]
+    kept = []
+    for line in path.read_text(errors="replace").splitlines():
+        with suppress(ValueError, TypeError, KeyError):
+            if json.loads(line)["step"] <= start:
+                kept.append(f"{line}\n")
+    return kept

@@ -4,12 +4,14 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from signal import SIGHUP, SIGINT, SIGTERM
 from types import FrameType
 
 import mindspore as ms
+import numpy as np
 from mindspore import Tensor
 
 from sr_app.data.cache import PixelCache
@@ -35,14 +37,11 @@ MOST_SKIPS = 10
 Validate = Callable[[weights.Arrays], Score]
 
 
-def build(config: RunConfig, say: Callable[[str], None]) -> TrainStep:
-    """The run's step, its weights initialised by the seed or warm-started, ready to compile."""
+def build(config: RunConfig) -> TrainStep:
+    """The run's step, its weights initialised by the seed, ready to compile."""
     ms.set_context(mode=ms.GRAPH_MODE if config.mode == "graph" else ms.PYNATIVE_MODE)
     network = make(config.network)
     initialise(network, config.seed)
-    if config.warm_start is not None:
-        warm = checkpoint.warm_arrays(Path(config.warm_start), weights.gather(network), say)
-        weights.fill(network, warm, config.warm_start)
     parameters = network.trainable_params()
     step = TrainStep(
         network,
@@ -55,7 +54,13 @@ def build(config: RunConfig, say: Callable[[str], None]) -> TrainStep:
     return step
 
 
-def train(config: RunConfig, folder: Path, cache: PixelCache, validate: Validate) -> Progress:
+def train(
+    config: RunConfig,
+    folder: Path,
+    cache: PixelCache,
+    validate: Validate,
+    say: Callable[[str], None],
+) -> Progress:
     """Train until `config.steps`, or until the user stops it; continue what the folder holds.
 
     Args:
@@ -63,72 +68,90 @@ def train(config: RunConfig, folder: Path, cache: PixelCache, validate: Validate
         folder: where its checkpoints and journal go; see `checkpoint`.
         cache: the training pictures.
         validate: scores the network with the given weights.
+        say: is told, before the first step, what a person should know.
 
-    Returns how far the run is. Raises TrainingError when the gradients stay non-finite, ConfigError
-    when the folder holds a run with other settings, CheckpointError when a save fails.
+    Returns how far the run is. Raises TrainingError when the numbers go bad or another process
+    trains in the folder, ConfigError when the folder holds a run with other settings or pictures,
+    CheckpointError when a save fails.
     """
-    # Build, or continue
-    notes: list[str] = []
-    step = build(config, notes.append)
-    progress = checkpoint.restore(folder, step, config)
-    if progress.step >= config.steps:
-        return progress
-    stream = batches(
-        cache,
-        seed=config.seed,
-        start_step=progress.step,
-        batch_size=config.batch.size,
-        patch=config.batch.patch,
-    )
-    with (
-        Journal(folder, progress.step, config.steps, config.batch.size) as journal,
-        closing(stream),
-        stop_requests() as stop_requested,
-    ):
-        for note in notes:
-            journal.say(note)
-        if progress.step:
-            journal.say(f"continuing {folder} after step {progress.step}")
-        skips_in_a_row = 0
+    if config.warm_start is not None and not (folder / checkpoint.STATE).exists():
+        weights.read(Path(config.warm_start))  # is it there? before anything is written
+
+    with ExitStack() as stack:
+        # Build, or continue
+        stack.enter_context(checkpoint.locked(folder))
+        step = build(config)
+        progress = checkpoint.restore(folder, step, config, cache.key, say)
+        if progress.step >= config.steps:
+            return progress
+        journal = Journal(folder, progress.step, config.steps, config.batch.size)
+        stack.enter_context(journal)
+        stop_requested = stack.enter_context(stop_requests(journal.say))
+        size, patch = config.batch.size, config.batch.patch
+        stream = batches(
+            cache, seed=config.seed, start_step=progress.step, batch_size=size, patch=patch
+        )
+        stack.enter_context(closing(stream))
         last_save = time.monotonic()
-        while progress.step < config.steps and not stop_requested():
+
+        while progress.step < config.steps:
             # Wait for the batch, take the step
             asked = time.perf_counter()
             low, high = next(stream)
             waited = time.perf_counter() - asked
             rate = learning_rate(progress.step - progress.skipped, config.steps, config.optimizer)
-            value, norm = step(Tensor(low), Tensor(high), Tensor(rate, ms.float32))
-            loss, size = float(value.asnumpy()), float(norm.asnumpy())
+            value, norm_value = step(Tensor(low), Tensor(high), Tensor(rate, ms.float32))
+            loss, norm = float(value.asnumpy()), float(norm_value.asnumpy())
 
             # A step whose numbers aren't finite has changed nothing; too many of them end the run
-            skipped = not math.isfinite(loss + size)
-            skips_in_a_row = skips_in_a_row + 1 if skipped else 0
-            progress = replace(progress, step=progress.step + 1, skipped=progress.skipped + skipped)
+            skipped = not math.isfinite(loss + norm)
+            progress = replace(
+                progress,
+                step=progress.step + 1,
+                skipped=progress.skipped + skipped,
+                skipped_in_a_row=progress.skipped_in_a_row + 1 if skipped else 0,
+            )
             if skipped:
-                journal.say(f"step {progress.step}: loss {loss}, norm {size}; skipped")
-            if skips_in_a_row == MOST_SKIPS:
-                raise TrainingError(_diagnosis(cache, config, progress, loss, size))
-            journal.step(progress.step, loss, size, rate, waited)
+                journal.say(f"step {progress.step}: loss {loss}, norm {norm}; skipped")
+            if progress.skipped_in_a_row == MOST_SKIPS:
+                raise TrainingError(_diagnosis(cache, config, progress, loss, norm))
+            journal.step(progress.step, loss, norm, rate, waited)
 
-            # Validate
+            # Validate and save; what was trained is saved where validation fails, too
+            stopping = stop_requested()
             last = progress.step == config.steps
-            validated = last or progress.step % config.validation.every == 0
-            if validated:
-                arrays = checkpoint.averaged(step)
-                score = validate(arrays)
-                journal.validation(progress.step, score)
-                if progress.best is None or score.psnr > progress.best:
-                    progress = replace(progress, best=score.psnr)
-                    checkpoint.save_network(
-                        folder / checkpoint.BEST, arrays, config, progress, score
-                    )
-
-            # Save
+            validating = last or progress.step % config.validation.every == 0
             due = time.monotonic() - last_save > 60 * config.save_minutes
-            if validated or due or stop_requested():
-                _save(folder, step, config, progress)
+            if validating or due or stopping:
+                with journal.pausing():
+                    try:
+                        if validating:
+                            progress = _validated(config, folder, validate, step, progress, journal)
+                    finally:
+                        _save(folder, step, config, progress, cache.key)
                 last_save = time.monotonic()
-                journal.pause()
+                stopping = stop_requested()  # nothing is lost by a stop that came meanwhile
+            if stopping:
+                break
+        return progress
+
+
+def _validated(
+    config: RunConfig,
+    folder: Path,
+    validate: Validate,
+    step: TrainStep,
+    progress: Progress,
+    journal: Journal,
+) -> Progress:
+    """Score the averaged weights and keep them if they are the best so far."""
+    arrays = checkpoint.averaged(step)
+    score = validate(arrays)
+    journal.validation(progress.step, score, config.validation.protocol)
+    if progress.best is not None and score.psnr <= progress.best:
+        return progress
+    progress = replace(progress, best=score.psnr)
+    checkpoint.save_network(folder / checkpoint.BEST, arrays, config, progress, score)
     return progress
 
 
@@ -151,29 +174,37 @@ def _diagnosis(
     )
 
 
-def _save(folder: Path, step: TrainStep, config: RunConfig, progress: Progress) -> None:
-    checkpoint.save_network(
-        folder / checkpoint.LATEST, checkpoint.averaged(step), config, progress, None
-    )
-    checkpoint.save_state(folder, step, progress, config)
+def _save(folder: Path, step: TrainStep, config: RunConfig, progress: Progress, data: str) -> None:
+    """Keep the run as it is now, unless an update has made its weights useless."""
+    arrays = checkpoint.averaged(step)
+    if not all(np.isfinite(array).all() for array in arrays.values()):
+        raise TrainingError(
+            f"step {progress.step}: the weights are not finite any more; lower "
+            f"optimizer.learning_rate or optimizer.clip_norm. {folder} keeps the last save"
+        )
+    checkpoint.save_network(folder / checkpoint.LATEST, arrays, config, progress, None)
+    checkpoint.save_state(folder, step, progress, config, data)
 
 
 @contextmanager
-def stop_requests() -> Iterator[Callable[[], bool]]:
-    """Within, Ctrl-C or SIGTERM asks for a stop after the step; a second one stops at once."""
+def stop_requests(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
+    """Within, Ctrl-C, SIGTERM or SIGHUP asks for a stop after the step; again, it stops at once."""
     asked = False
 
     def ask(number: int, frame: FrameType | None) -> None:
         nonlocal asked
         asked = True
+        put_back()
+        say("stopping after this step; once more stops at once")
+
+    def put_back() -> None:
         for each, handler in before.items():
             signal.signal(each, handler)
 
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    before = {each: signal.getsignal(each) for each in (SIGINT, SIGTERM, SIGHUP)}
     for each in before:
         signal.signal(each, ask)
     try:
         yield lambda: asked
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        put_back()

@@ -96,3 +96,30 @@ def test_what_is_held_out_is_the_validation_split_less_what_is_trained_on(
     assert names("A", limit=1) == ["0003"]
     assert names("A+plain") == ["0003", "0004"]
     assert names("plain") is None
+
+
+def test_each_picture_has_a_name_of_its_own_which_can_be_part_of_a_file_name(
+    tmp_path: Path, save: Save
+) -> None:
+    save(tmp_path / "photos", "a.png", "a.bmp", "a.png.jpg", "b.png")
+    expected = ["a.bmp", "photos_a.png", "photos_a.png.jpg", "b"]
+    assert list(load("photos", 2, root=tmp_path).names) == expected
+    for name in ("one", "two"):
+        save(tmp_path / name / "HR", "01.png", f"{name}.png")
+    joined = load("one+two", 2, root=tmp_path)
+    assert [pair.name for pair in joined] == ["one", "one_HR_01.png", "two", "two_HR_01.png"]
+    assert load("one+two", 2, 1, tmp_path).names == joined.names[:1]
+
+
+def test_a_picture_that_is_given_twice_is_an_error(tmp_path: Path, save: Save) -> None:
+    save(tmp_path / "photos", "a.png", "b.png")
+    (tmp_path / "link").symlink_to(tmp_path / "photos")
+    for spec in ("photos+photos", f"photos+{tmp_path}/photos", "photos+link"):
+        with pytest.raises(DataError, match=r"same picture is given twice in .*photos/a\.png"):
+            load(spec, 2, root=tmp_path)
+
+
+def test_a_set_that_is_trained_on_twice_as_often_is_validated_on_once(div2k: Path) -> None:
+    twice = find("DIV2K+DIV2K", 2, root=div2k.parent)
+    validation = held_out("DIV2K+DIV2K", twice, 2, 10, div2k.parent)
+    assert validation is not None and validation.names == ("0801", "0802")

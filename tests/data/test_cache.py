@@ -18,11 +18,12 @@ import platformdirs
 import pytest
 
 from sr_app.data import cache as module
-from sr_app.data.cache import PixelCache, cache_folder, open_cache
+from sr_app.data.cache import PixelCache, open_cache
 from sr_app.data.degradation import Pixels, read_pair
 from sr_app.data.folders import PictureSet, find
 from sr_app.errors import DataError, PictureError
 from sr_app.image.files import read_rgb
+from sr_app.places import cache_folder
 
 Save = Callable[..., None]
 
@@ -135,9 +136,14 @@ def test_a_damaged_cache_is_told_and_made_anew(
     assert not caplog.text
 
 
-def test_a_remembered_key_that_is_damaged_is_found_anew(photos: PictureSet) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [b"", b"\xff" * 32, b"\0" * 32, b"../" * 10 + b"ab", b"0" * 32 + b"\n"],
+    ids=["empty", "binary", "zeros", "path", "newline"],
+)
+def test_a_remembered_key_that_is_damaged_is_found_anew(photos: PictureSet, damage: bytes) -> None:
     open_cache(photos, 3)
-    files("key")[0].write_text("")
+    files("key")[0].write_bytes(damage)
     assert_holds(open_cache(photos, 3, lambda *_: pytest.fail("decoded again")), photos)
 
 
@@ -174,6 +180,55 @@ def test_a_picture_that_can_not_be_decoded_is_an_error_and_leaves_nothing(
     with pytest.raises(PictureError, match=r"1.png"):
         open_cache(photos, 3)
     assert {file.suffix for file in cache_folder().iterdir()} == {".key", ".lock"}
+
+
+def change_during(
+    function: str, file: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], object]
+) -> None:
+    """Have a file changed just before the module's function is called for the first time."""
+    original = getattr(module, function)
+
+    def changed(*arguments: object) -> object:
+        monkeypatch.setattr(module, function, original)
+        change(file)
+        return original(*arguments)
+
+    monkeypatch.setattr(module, function, changed)
+
+
+@pytest.mark.parametrize(
+    ("function", "left"), [("_content_key", set()), ("_decoded", {".key", ".lock"})]
+)
+def test_a_picture_that_changes_while_it_is_read_is_an_error_and_leaves_no_pixels(
+    photos: PictureSet, monkeypatch: pytest.MonkeyPatch, function: str, left: set[str]
+) -> None:
+    """Else its pixels would be stored under the key of what it was."""
+    other = photos.highs[0].read_bytes()
+    change_during(function, photos.highs[1], monkeypatch, lambda file: file.write_bytes(other))
+    with pytest.raises(DataError, match=r"1\.png changed while the set photos was read"):
+        open_cache(photos, 3)
+    assert {file.suffix for file in cache_folder().iterdir()} == left
+    assert_holds(open_cache(photos, 3), photos)
+
+
+@pytest.mark.parametrize("function", ["_stamps", "_content_key", "_decoded"])
+def test_a_picture_that_vanishes_is_not_told_as_a_problem_of_the_cache(
+    photos: PictureSet, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    change_during(function, photos.highs[1], monkeypatch, Path.unlink)
+    with pytest.raises(PictureError, match=r"1\.png can't be .*: No such file") as caught:
+        open_cache(photos, 3)
+    assert "SR_CACHE" not in str(caught.value)
+
+
+def test_the_key_tells_other_pixels_and_other_scales(photos: PictureSet, tmp_path: Path) -> None:
+    first = open_cache(photos, 3).key
+    assert [first] == [file.stem for file in files("pixels")]
+    assert open_cache(photos, 2).key != first
+    shutil.copytree(tmp_path / "photos", tmp_path / "moved")
+    assert open_cache(find(str(tmp_path / "moved"), 3), 3).key == first
+    shutil.copy(photos.highs[2], photos.highs[1])
+    assert open_cache(photos, 3).key != first
 
 
 def test_what_a_killed_process_left_is_cleared_away(photos: PictureSet) -> None:

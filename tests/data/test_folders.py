@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -99,3 +100,17 @@ def test_an_unknown_set_can_not_be_checked(tmp_path: Path) -> None:
 
 def test_the_embedded_set_can_be_trained_on() -> None:
     assert check("sample", 2).ok
+
+
+def test_broken_links_and_pipes_are_told_like_bad_files(tmp_path: Path, save: Save) -> None:
+    photos = tmp_path / "photos"
+    save(photos, "a.png")
+    (photos / "b.png").symlink_to("nothing.png")
+    os.mkfifo(photos / "c.png")
+    problems = check("photos", 2, tmp_path).splits[0].problems
+    assert len(problems) == 2
+    assert "b.png can't be opened: No such file" in problems[0]
+    assert "c.png is a pipe" in problems[1]
+    (photos / "b.png").unlink()
+    with pytest.raises(DataError, match=r"c\.png is a broken link or no file"):
+        find("photos", 2, "train", tmp_path)

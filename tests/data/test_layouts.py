@@ -215,3 +215,48 @@ def test_crops_of_div2k_are_found_where_sr_data_says(with_sr_data: Path, tmp_pat
 def test_set5_comes_with_its_published_low_pictures(with_sr_data: Path, tmp_path: Path) -> None:
     set5 = find("Set5", 3, "valid", tmp_path)
     assert low_names(set5)[:2] == ["babyx3.png", "birdx3.png"] and len(set5) == 5
+
+
+@pytest.mark.parametrize("folder", ["DIV2K_train_HR", "DIV2K_train_LR_bicubic/X2"])
+def test_two_files_that_could_be_the_same_picture_of_a_pair_are_an_error_that_names_both(
+    div2k: Path, save: Save, folder: str
+) -> None:
+    (png,) = (div2k / folder).glob("0002*")
+    save(div2k / folder, f"{png.stem}.jpg")
+    with pytest.raises(DataError, match=rf"{png.stem}\.jpg and {png.name} differ only in"):
+        find(str(div2k), 2)
+
+
+def test_a_name_longer_than_the_system_allows_is_an_unknown_set(
+    div2k: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "a" * 300
+    monkeypatch.setenv("SR_DATA", long)
+    for spec in (long, f"/{long}", f"{long}/b", f"DIV2K+{long}"):
+        with pytest.raises(DataError, match=r"there is no set or folder '.*Known here: DIV2K"):
+            find(spec, 2, "train", div2k.parent)
+
+
+def test_many_sets_can_be_joined(div2k: Path) -> None:
+    """Their names together are longer than that of a file may be."""
+    assert len(find("+".join(["DIV2K"] * 60), 2, "train", div2k.parent)) == 180
+
+
+def test_a_folder_whose_name_leaves_no_room_for_that_of_a_low_folder_has_none(
+    tmp_path: Path, save: Save
+) -> None:
+    name = "a" * 250 + "_HR"
+    save(tmp_path / name, "a.png")
+    assert find(str(tmp_path), 2).lows is None
+
+
+@pytest.mark.parametrize("folder", ["DIV2K_train_HR", "DIV2K_train_LR_bicubic/X2"])
+def test_a_broken_link_to_a_picture_is_an_error_that_names_it(div2k: Path, folder: str) -> None:
+    (file,) = (div2k / folder).glob("0002*")
+    file.rename(div2k / "away.png")
+    file.symlink_to("nothing.png")
+    with pytest.raises(DataError, match=rf"{folder}/{file.name} is a broken link"):
+        find(str(div2k), 2)
+    file.unlink()
+    file.symlink_to(div2k / "away.png")
+    assert len(find(str(div2k), 2)) == 3

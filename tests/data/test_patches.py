@@ -27,7 +27,7 @@ def synthetic(scale: int, sizes: Sequence[tuple[int, int]]) -> PixelCache:
         lows.append(np.stack([rows, columns, np.full_like(rows, number)], axis=2))
     highs = tuple(low.repeat(scale, axis=0).repeat(scale, axis=1) for low in lows)
     names = tuple(f"{number}.png" for number in range(len(sizes)))
-    return PixelCache("synthetic", scale, names, tuple(lows), highs)
+    return PixelCache("synthetic", scale, names, tuple(lows), highs, "0" * 32)
 
 
 def same(one: Batch, other: Batch) -> bool:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 import struct
 import zlib
 from collections.abc import Callable
@@ -416,6 +417,26 @@ def test_what_cannot_be_read_right_is_refused(
 
 def test_an_impossible_name_is_refused() -> None:
     refused(Path("a\0b.png"), "can't be opened")
+    refused(Path("a" * 300 + ".png"), "can't be opened: File name too long")
+
+
+@pytest.mark.parametrize("name", ["a\0b.png", "a" * 300 + ".png"])
+def test_an_impossible_name_can_not_be_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(PictureError, match=r"can't be written: .*check the name"):
+        write(tmp_path / name, Picture(random_pixels(3)))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_pipe_or_a_device_is_refused_and_neither_waited_for_nor_replaced(tmp_path: Path) -> None:
+    fifo = tmp_path / "a.png"
+    os.mkfifo(fifo)
+    for path in (fifo, Path(os.devnull)):
+        refused(path, "is a pipe or a device")
+        with pytest.raises(PictureError, match="is a pipe or a device"):
+            header_size(path)
+    with pytest.raises(PictureError, match="is not a regular file"):
+        write(fifo, Picture(random_pixels(3)))
+    assert fifo.is_fifo()
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,11 @@ def test_a_foreign_safetensors_file_is_told(tmp_path: Path) -> None:
         ({"network": {"name": "edsr", "scale": 7}}, "damaged"),
         ({"network": {"name": "edsr", "depth": 7}}, "damaged"),
         ({"network": 3}, "damaged"),
+        ({"network": "abc"}, "damaged"),
+        ({"network": {"name": "edsr", "scale": 2.0}}, "damaged"),
+        ({"network": {"name": "edsr", "features": 10**7}}, "at most 4096"),
+        ({"network": {"name": "edsr", "activation": "foo"}}, "damaged"),
+        ({"network": {"name": "edsr"}}, r"holds 3 numbers.*has 1369859"),
     ],
 )
 def test_another_description_is_told(
@@ -108,6 +113,16 @@ def test_weights_that_do_not_fit_name_both_sides() -> None:
     with pytest.raises(CheckpointError, match=message):
         weights.fill(network, arrays, "file")
     np.testing.assert_array_equal(weights.gather(network)["tail.bias"], before["tail.bias"])
+
+
+@pytest.mark.parametrize(
+    "bad", [np.array([np.nan] * 4, np.float32), np.array([np.inf] * 4), np.arange(4)]
+)
+def test_values_that_are_no_finite_floats_are_refused(bad: np.ndarray) -> None:
+    arrays = weights.gather(tiny())
+    arrays["head.bias"] = bad
+    with pytest.raises(CheckpointError, match=r"head\.bias .* other than finite"):
+        weights.fill(tiny(), arrays, "file")
 
 
 @pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE])

@@ -44,6 +44,27 @@ def test_a_setting_out_of_range_is_refused_by_key(
         part(**settings)
 
 
+@pytest.mark.parametrize(
+    ("part", "settings", "key"),
+    [
+        (RunConfig, {"data": None}, "data must be str"),
+        (RunConfig, {"steps": 3.0}, "steps must be int"),
+        (RunConfig, {"steps": True}, "steps must be int"),
+        (RunConfig, {"mode": None}, "mode must be"),
+        (RunConfig, {"loss": "l3"}, "loss must be"),
+        (RunConfig, {"network": None}, "network must be EDSRConfig"),
+        (EDSRConfig, {"scale": 2.0}, "network.scale must be"),
+        (EDSRConfig, {"activation": None}, "network.activation must be"),
+        (OptimizerConfig, {"learning_rate": float("inf")}, "optimizer.learning_rate must be float"),
+    ],
+)
+def test_a_setting_of_another_type_is_refused_by_key(
+    part: type, settings: dict[str, object], key: str
+) -> None:
+    with pytest.raises(ConfigError, match=key):
+        part(**settings)
+
+
 def test_a_continued_run_may_change_what_is_not_in_the_numbers_of_a_step() -> None:
     before = RunConfig()
     now = replace(

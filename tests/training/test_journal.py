@@ -4,6 +4,9 @@ import json
 import math
 from pathlib import Path
 
+import pytest
+
+from sr_app.errors import TrainingError
 from sr_app.image.metrics import Score
 from sr_app.training.journal import RECORD_EVERY, Journal
 
@@ -16,7 +19,7 @@ def test_records_are_means_over_their_steps(tmp_path: Path) -> None:
     with Journal(tmp_path, 0, RECORD_EVERY, patches=4) as journal:
         for step in range(1, RECORD_EVERY + 1):
             journal.step(step, loss=float(step), norm=2.0, rate=1e-3, waited=0.0)
-        journal.validation(RECORD_EVERY, Score(30.0, 0.9))
+        journal.validation(RECORD_EVERY, Score(30.0, 0.9), "rgb")
     training, validation = map(json.loads, (tmp_path / "metrics.jsonl").read_text().splitlines())
     assert training["loss"] == (RECORD_EVERY + 1) / 2
     assert training["norm"] == 2.0
@@ -32,9 +35,27 @@ def test_a_skipped_step_is_counted_and_not_in_the_means(tmp_path: Path) -> None:
     assert (record["loss"], record["norm"], record["skipped"]) == (3.0, 1.0, 1)
 
 
-def test_records_past_the_start_and_cut_lines_are_dropped(tmp_path: Path) -> None:
+def test_records_past_the_start_and_broken_lines_are_dropped(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 20}\n{"step": 40}\n{"step": 60}\n{"step": 8')
+    path.write_bytes(
+        b'{"step": 20}\nhello}\n\xff\x00}\n[1]\n{"step": "x"}\n'
+        b'{"step": 40}\n{"step": 60}\n{"step": 8'
+    )
     with Journal(tmp_path, 40, 100, patches=4):
         pass
     assert steps(path) == [20, 40]
+
+
+def test_a_pause_takes_no_step_out_of_the_means(tmp_path: Path) -> None:
+    with Journal(tmp_path, 0, 2, patches=4) as journal:
+        journal.step(1, 2.0, norm=1.0, rate=1e-3, waited=0.0)
+        with journal.pausing():
+            pass
+        journal.step(2, 4.0, norm=1.0, rate=1e-3, waited=0.0)
+    assert json.loads((tmp_path / "metrics.jsonl").read_text())["loss"] == 3.0
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").mkdir()
+    with pytest.raises(TrainingError, match="can't be written"):
+        Journal(tmp_path, 0, 2, patches=4)

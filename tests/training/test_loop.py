@@ -12,18 +12,23 @@ import pytest
 import yaml
 
 from sr_app.data.cache import PixelCache
-from sr_app.errors import CheckpointError, ConfigError, TrainingError
+from sr_app.errors import CheckpointError, ConfigError, PictureError, TrainingError
 from sr_app.image.metrics import Score
 from sr_app.nets import weights
 from sr_app.nets.edsr import EDSR, EDSRConfig
 from sr_app.nets.layers import initialise
 from sr_app.nets.weights import Weights
-from sr_app.training import loop
-from sr_app.training.config import OptimizerConfig
-from sr_app.training.loop import train
+from sr_app.training import checkpoint, loop
+from sr_app.training.checkpoint import Progress
+from sr_app.training.config import OptimizerConfig, RunConfig, ValidationConfig
 from tests.training.conftest import tiny
 
 Validate = Callable[..., Score]
+
+
+def train(config: RunConfig, folder: Path, cache: PixelCache, validate: Validate) -> Progress:
+    """A run whose words nobody hears."""
+    return loop.train(config, folder, cache, validate, lambda message: None)
 
 
 def records(folder: Path) -> list[dict[str, float]]:
@@ -50,6 +55,10 @@ def test_a_run_leaves_its_networks_its_settings_and_its_journal(
     (training,) = [r for r in records(run) if "loss" in r]
     assert training["step"] == 6
     assert 0 <= training["data_wait"] < 1
+    assert sorted(p.name for p in run.iterdir() if not p.name.startswith(".")) == [
+        *("best.safetensors", "config.yaml", "latest.safetensors", "metrics.jsonl"),
+        *("state.safetensors", "tensorboard"),
+    ]
     assert list((run / "tensorboard").glob("events.out.tfevents.*"))
     assert not list(run.glob("*.part*"))
 
@@ -151,25 +160,117 @@ def test_gradients_that_stay_bad_end_the_run_with_a_diagnosis(
     """SRFBN issue 2: not "skip this batch" for ever. A rate of 1e38 makes the second step bad."""
     monkeypatch.setattr(loop, "MOST_SKIPS", 3)
     config = tiny(
-        steps=50, optimizer=OptimizerConfig(learning_rate=1e38, schedule="halving", warm_up=0)
+        steps=50,
+        optimizer=OptimizerConfig(learning_rate=1e38),
+        validation=ValidationConfig(every=50),
     )
     with pytest.raises(TrainingError, match=r"3 steps in a row.*cut from.*[012].*learning_rate"):
         train(config, tmp_path, cache, rising)
 
 
-def test_x3_starts_from_x2_and_only_its_upsampling_anew(tmp_path: Path, cache: PixelCache) -> None:
+def test_weights_that_are_useless_are_not_saved(
+    tmp_path: Path, cache: PixelCache, rising: Validate
+) -> None:
+    """1e39 is infinite in float32."""
+    config = tiny(optimizer=OptimizerConfig(learning_rate=1e39))
+    with pytest.raises(TrainingError, match="step 3: the weights are not finite"):
+        train(config, tmp_path, cache, rising)
+    assert not (tmp_path / "state.safetensors").exists()
+
+
+def test_what_was_trained_is_kept_when_validation_fails(
+    tmp_path: Path, cache: PixelCache, rising: Validate
+) -> None:
+    def broken(arrays: weights.Arrays) -> Score:
+        raise PictureError("photo.png is damaged")
+
+    with pytest.raises(PictureError):
+        train(tiny(), tmp_path, cache, broken)
+    assert train(tiny(), tmp_path, cache, rising).step == 6
+    assert [r["step"] for r in records(tmp_path) if "psnr" in r] == [6]
+
+
+def test_a_second_process_in_the_same_folder_is_refused(
+    tmp_path: Path, cache: PixelCache, rising: Validate
+) -> None:
+    with (
+        checkpoint.locked(tmp_path),
+        pytest.raises(TrainingError, match=r"another process trains there.*--run"),
+    ):
+        train(tiny(), tmp_path, cache, rising)
+    (tmp_path / ".state.0123.part.safetensors").touch()
+    assert train(tiny(), tmp_path, cache, rising).step == 6
+    assert not list(tmp_path.glob(".*.part.*")), "what a killed process left is cleared away"
+
+
+def test_a_run_does_not_go_on_with_other_pictures(
+    tmp_path: Path, cache: PixelCache, rising: Validate
+) -> None:
+    train(tiny(), tmp_path, cache, rising)
+    with pytest.raises(ConfigError, match="trained on other pictures"):
+        train(tiny(steps=8), tmp_path, replace(cache, key="another"), rising)
+
+
+def test_a_best_score_by_another_validation_does_not_count(
+    tmp_path: Path, cache: PixelCache
+) -> None:
+    train(tiny(), tmp_path, cache, lambda arrays: Score(40.0, 0.9))
+    said: list[str] = []
+    longer = tiny(steps=8, validation=ValidationConfig(every=8, protocol="rgb"))
+    progress = loop.train(longer, tmp_path, cache, lambda arrays: Score(30.0, 0.8), said.append)
+    assert progress.best == 30.0
+    assert "validation is not what it was" in said[0]
+
+
+def test_a_run_asked_for_fewer_steps_than_it_has_is_left_as_it_is(
+    tmp_path: Path, cache: PixelCache, rising: Validate
+) -> None:
+    train(tiny(), tmp_path, cache, rising)
+    before = (tmp_path / "config.yaml").read_text()
+    said: list[str] = []
+    assert loop.train(tiny(steps=4), tmp_path, cache, rising, said.append).step == 6
+    assert said == [f"{tmp_path} has 6 steps already"]
+    assert (tmp_path / "config.yaml").read_text() == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"progress": {"step": "2"}},
+        {"progress": {"step": 2.5}},
+        {"progress": {"step": -5}},
+        {"progress": {"step": 1, "skipped": 9}},
+        {"progress": {"best": []}},
+        {"progress": None},
+        {"config": None},
+        {"config": [1]},
+    ],
+)
+def test_a_state_with_damaged_numbers_is_told(
+    tmp_path: Path, cache: PixelCache, rising: Validate, damage: dict[str, object]
+) -> None:
+    train(tiny(), tmp_path, cache, rising)
+    path = tmp_path / "state.safetensors"
+    arrays, about = weights.read_arrays(path)
+    weights.write_arrays(path, arrays, about | damage)
+    with pytest.raises(CheckpointError, match="not the state of a run"):
+        train(tiny(), tmp_path, cache, rising)
+
+
+def test_x3_starts_from_x2_and_only_its_upsampling_anew(tmp_path: Path) -> None:
     source = EDSR(EDSRConfig(blocks=1, features=4))
     initialise(source, seed=9)
     path = tmp_path / "x2.safetensors"
     weights.write(path, Weights(source.config, weights.gather(source)))
     said: list[str] = []
-    network = replace(source.config, scale=3)
-    step = loop.build(tiny(network=network, warm_start=str(path)), said.append)
+    config = tiny(network=replace(source.config, scale=3), warm_start=str(path))
+    step = loop.build(config)
+    checkpoint.restore(tmp_path, step, config, "key", said.append)
     theirs = weights.gather(source)
     for name, array in weights.gather(step.network).items():
         assert name.startswith("upsample.") != np.array_equal(array, theirs.get(name))
-    for name, average in zip(theirs, step.average.averages, strict=True):
-        assert name.startswith("upsample.") or np.array_equal(average.asnumpy(), theirs[name])
+    for name, average in checkpoint.averaged(step).items():
+        assert name.startswith("upsample.") or np.array_equal(average, theirs[name])
     assert said == [
         f"warm start from {path}; beginning anew: upsample.0.conv.weight, upsample.0.conv.bias"
     ]
@@ -179,5 +280,19 @@ def test_a_warm_start_from_another_network_is_refused(tmp_path: Path) -> None:
     source = EDSR(EDSRConfig(blocks=2, features=4))
     path = tmp_path / "x2.safetensors"
     weights.write(path, Weights(source.config, weights.gather(source)))
+    config = tiny(warm_start=str(path))
     with pytest.raises(CheckpointError, match=r"trunk\.blocks\.1\.conv1\.bias.*do not fit"):
-        loop.build(tiny(warm_start=str(path)), print)
+        checkpoint.restore(tmp_path, loop.build(config), config, "key", print)
+
+
+def test_a_resumed_run_does_not_need_its_warm_start_any_more(
+    tmp_path: Path, cache: PixelCache, rising: Validate
+) -> None:
+    source = EDSR(tiny().network)
+    initialise(source, seed=9)
+    path = tmp_path / "x2.safetensors"
+    weights.write(path, Weights(source.config, weights.gather(source)))
+    config = tiny(warm_start=str(path))
+    train(config, tmp_path / "run", cache, rising)
+    path.unlink()
+    assert train(replace(config, steps=8), tmp_path / "run", cache, rising).step == 8

@@ -27,8 +27,8 @@ def taken(step: TrainStep, steps: int) -> tuple[list[float], dict[str, np.ndarra
 
 def test_modes_give_the_same_numbers() -> None:
     """To 1e-5 after 10 steps: the modes order float32 sums differently."""
-    graph = taken(build(tiny(), print), 10)
-    pynative = taken(build(tiny(mode="pynative"), print), 10)
+    graph = taken(build(tiny()), 10)
+    pynative = taken(build(tiny(mode="pynative")), 10)
     np.testing.assert_allclose(graph[0], pynative[0], rtol=1e-5)
     for name, values in graph[1].items():
         if not name.startswith("adam"):
@@ -36,13 +36,13 @@ def test_modes_give_the_same_numbers() -> None:
 
 
 def test_the_same_seed_gives_the_same_weights_to_the_bit() -> None:
-    first, again = (taken(build(tiny(), print), 5)[1] for _ in range(2))
+    first, again = (taken(build(tiny()), 5)[1] for _ in range(2))
     for name, values in first.items():
         np.testing.assert_array_equal(values, again[name])
 
 
 def test_the_loss_falls() -> None:
-    step = build(tiny(optimizer=OptimizerConfig(learning_rate=3e-3)), print)
+    step = build(tiny(optimizer=OptimizerConfig(learning_rate=3e-3)))
     losses = [float(step(*batch(0), RATE)[0].asnumpy()) for _ in range(150)]
     assert losses[-1] < 0.6 * losses[0]
 
@@ -51,7 +51,7 @@ def test_the_loss_falls() -> None:
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
 def test_a_gradient_that_is_not_finite_changes_nothing(mode: str, bad: float) -> None:
     """mindyolo issues 441 and 402: not the weights, moments, average, nor any count."""
-    step = build(tiny(mode=mode), print)
+    step = build(tiny(mode=mode))
     _, before = taken(step, 2)
     low, high = batch(0)
     loss, norm = step(low, high * bad, RATE)
@@ -64,7 +64,7 @@ def test_a_gradient_that_is_not_finite_changes_nothing(mode: str, bad: float) ->
 
 def test_clipping_bounds_what_reaches_adam() -> None:
     """Adam's first moment after one step is 0.1 of the clipped gradient."""
-    step = build(tiny(optimizer=OptimizerConfig(clip_norm=0.5)), print)
+    step = build(tiny(optimizer=OptimizerConfig(clip_norm=0.5)))
     _, norm = step(*batch(0), RATE)
     assert norm.asnumpy() > 0.5
     first = np.concatenate([p.asnumpy().ravel() for p in step.optimizer.first])
