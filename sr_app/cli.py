@@ -74,7 +74,7 @@ def train(words: list[str]) -> int:
     """train a network: settings from a file in configs/, overrides by section.key"""
     from sr_app.training.config import RunConfig
 
-    chosen = _chosen_configs(words)
+    chosen, words = _configs_first(words)
     parser = _parser("train", train)
     if not chosen:
         chosen = [CONFIGS / _suited_config(words)]
@@ -91,11 +91,16 @@ def train(words: list[str]) -> int:
     return _train(config, folder)
 
 
-def _chosen_configs(words: list[str]) -> list[Path]:
-    """The files that --config names."""
+def _configs_first(words: list[str]) -> tuple[list[Path], list[str]]:
+    """The files that --config names, and the words with these in front: what is said beside a file
+    overrides it, wherever it stands."""
     peek = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     peek.add_argument("--config", action="append", nargs="?", default=[])
-    return [Path(path) for path in peek.parse_known_args(words)[0].config if path]
+    seen, others = peek.parse_known_args(words)
+    named = [path for path in seen.config if path]
+    if len(named) < len(seen.config):
+        raise ConfigError("--config: the file's name is missing")
+    return [Path(path) for path in named], [*(f"--config={path}" for path in named), *others]
 
 
 def _suited_config(words: list[str]) -> str:
@@ -381,8 +386,8 @@ def _parse(parser: ArgumentParser, words: list[str]) -> dict[str, Any]:
         given: dict[str, Any] = dict(vars(parser.instantiate(parser.parse_args(words))))
     except (TypeError, KeyError) as error:  # jsonargparse's, for a section that is no section
         raise ConfigError(
-            "the settings can't be understood: network, batch, optimizer and validation are sections "
-            "with settings of their own"
+            "the settings can't be understood: network, batch, optimizer and validation are "
+            "sections with settings of their own"
         ) from error
     except argparse.ArgumentError as error:
         message = str(error)

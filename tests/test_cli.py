@@ -226,6 +226,16 @@ def test_check_data_tells_what_is_there_and_what_is_bad(command: Command, pictur
     assert "1.png" in out
 
 
+def test_what_is_said_beside_a_settings_file_overrides_it_wherever_it_stands(
+    command: Command, pictures: Path
+) -> None:
+    Path("my.yaml").write_text("steps: 100000\nnetwork: {blocks: 30}")
+    status, out, err = command("train", *TINY, "--data", pictures, "--config", "my.yaml")
+    assert status == 0, err
+    assert "finished; 4 of 4 steps done" in out
+    assert "run checkpoints/my" in out
+
+
 def test_help_names_every_command_and_every_setting(
     command: Command, capfd: pytest.CaptureFixture[str]
 ) -> None:
