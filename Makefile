@@ -17,6 +17,7 @@ environment:
 	@test -n "$(PYTHON)" || { echo "error: Python 3.10, 3.11 or 3.12 is needed (MindSpore 2.10 \
 	has wheels for no other) and none was found: install one, or say make PYTHON=/its/path" >&2; \
 	exit 2; }
+	@echo "making .venv from requirements.lock: about a minute, 3 GB"
 	rm -rf .venv
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock

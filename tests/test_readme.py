@@ -86,3 +86,18 @@ def test_the_first_sentence_is_the_measured_number() -> None:
     assert set5["set"] == "Set5"
     ours, bicubic = set5["mean"]["edsr_light_x2"]["psnr"], set5["mean"]["bicubic"]["psnr"]
     assert f"**{ours:.2f} dB on Set5 x2**, {ours - bicubic:.1f} dB above bicubic" in README
+
+
+def test_the_table_of_speed_is_made_from_its_results() -> None:
+    lines = ["| batch | ours / PyTorch | ours / channels_last | peak memory, ours / PyTorch |"]
+    lines.append("|---|---|---|---|")
+    for batch, sides in result("train_step.json")["figures"].items():
+        speed = [
+            sides[name]["ours_over_it"]["median"] for name in ("PyTorch", "PyTorch channels_last")
+        ]
+        memory = [sides[name]["peak_mb"] for name in ("ours", "PyTorch")]
+        lines.append(
+            f"| {batch.removeprefix('batch ')} | {speed[0]:.2f} | {speed[1]:.2f} "
+            f"| {memory[0]:.0f} / {memory[1]:.0f} MB |"
+        )
+    assert block("train_step.json") == "\n".join(lines)
