@@ -28,7 +28,7 @@ class Case:
     features: int = 64
     slope: float = 0.01
     learning_rate: float = 1e-4
-    clip_norm: float = 10.0
+    clip_norm: float = 50.0
     average: float = 0.999
 
     def inputs(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
