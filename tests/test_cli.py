@@ -249,7 +249,7 @@ def test_help_names_every_command_and_every_setting(
     assert "--optimizer.clip_norm" in capfd.readouterr().out
 
 
-SLOW_CONFIGS = ("edsr_x2", "edsr_x3", "edsr_x4")
+SLOW_CONFIGS = ("edsr_baseline_x3", "edsr_baseline_x4", "edsr_x2", "edsr_x3", "edsr_x4")
 
 
 @pytest.mark.parametrize(
