@@ -14,7 +14,7 @@ import numpy as np
 from mindspore import Tensor, nn
 
 from sr_app.nets.activation import ActivationName, activation
-from sr_app.nets.layers import SubPixel, Trunk, conv3x3
+from sr_app.nets.layers import Computing, SubPixel, Trunk, conv3x3
 from sr_app.settings import require_above_zero, require_types, require_within
 
 VALUE_RANGE = 255.0
@@ -76,13 +76,15 @@ class EDSRConfig:
 class EDSR(nn.Cell):
     """(n, 3, h, w) -> (n, 3, scale * h, scale * w); RGB, float32, 0 .. 255, not clamped."""
 
-    def __init__(self, config: EDSRConfig) -> None:
+    def __init__(self, config: EDSRConfig, computing: Computing = "fast") -> None:
         super().__init__()
         make_activation = partial(activation, config.activation, config.slope)
         self.config = config
         self.mean = Tensor(np.reshape(MEAN, (1, 3, 1, 1)) * VALUE_RANGE, ms.float32)
         self.head = conv3x3(3, config.features)
-        self.trunk = Trunk(config.features, config.blocks, config.residual_scale, make_activation)
+        self.trunk = Trunk(
+            config.features, config.blocks, config.residual_scale, make_activation, computing
+        )
         self.upsample = nn.SequentialCell(
             [SubPixel(config.features, factor) for factor in STAGES[config.scale]]
         )

@@ -1,0 +1,35 @@
+"""Our operators as MindSpore's: what it must be told of each."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mindspore import Tensor, ops
+from mindspore.ops import CustomRegOp, DataType
+
+
+def operator(
+    library: Path, name: str, inputs: Sequence[str], outputs: Sequence[str], bprop: object = None
+) -> ops.Custom:
+    """The operator `name` of `operators.cc`, float32, on the CPU.
+
+    `bprop(*inputs, out, dout)` gives the gradients of the inputs. Shapes and types are inferred in
+    C++: in Python they can't be dynamic.
+    """
+    registration = CustomRegOp(name)
+    for place, tensor in enumerate(inputs):
+        registration.input(place, tensor)
+    for place, tensor in enumerate(outputs):
+        registration.output(place, tensor)
+    registration.dtype_format(*[DataType.F32_Default] * (len(inputs) + len(outputs)))
+    return ops.Custom(
+        f"{library}:{name}",
+        func_type="aot",
+        bprop=bprop or _none,
+        reg_info=registration.target("CPU").get_op_info(),
+    )
+
+
+def _none(*tensors: Tensor) -> tuple[Tensor, ...]:
+    raise NotImplementedError(
+        "our operators have no second derivative; with SR_KERNELS=off there is one"
+    )
