@@ -18,7 +18,7 @@ from sr_app.atomic import replacing
 from sr_app.places import cache_folder
 
 SOURCE = Path(__file__).with_name("operators.cc")
-HEADERS = ("pool.h", "winograd.h")
+HEADERS = ("convolution.h", "memory.h", "pool.h", "trunk.h", "upsampler.h", "winograd.h")
 COMPILERS = ("g++", "c++", "clang++")
 FLAGS = (
     *("-std=c++17", "-O2", "-march=native", "-shared", "-fPIC", "-pthread"),

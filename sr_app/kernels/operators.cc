@@ -8,11 +8,16 @@
 //   trunk_fast, trunk_low     x, weights, biases, settings -> y, tape
 //   trunk_backward            dy, tape, weights, biases, settings -> dx, dweights, dbiases
 //
+//   upsampler                 x, weights, biases, tail, tail_bias -> y
+//   upsampler_training        x, weights, biases, tail, tail_bias -> y, tape
+//   upsampler_backward        dy, tape, weights, tail -> dx, dweights, dbiases, dtail, dtail_bias
+//
 // A 3x3 convolution has stride 1 and zero padding 1. A trunk is EDSR's: blocks x + scale * conv(relu(
 // conv(x))), a closing convolution and a skip around all; its l = 2 * blocks + 1 convolutions' weights are
-// stacked. `settings` are the scale and the slope of the ReLU's gradient on the negative side. The tape
-// holds what the backward needs: each block's input and, if fast, what its ReLU gives, which low computes
-// again.
+// stacked. An upsampler is its end: stages of a convolution and a pixel shuffle, and the last convolution;
+// the stages' weights are stacked. `settings` are the scale, and the slope of the ReLU's gradient where it
+// is off. A trunk's tape holds what the backward needs: each block's input and, if fast, what its ReLU
+// gives, which low computes again. An upsampler's holds what enters each stage and the last convolution.
 //
 // Arrays come and go as MindSpore holds them (nchw, dense); inside they are pixels (winograd.h), the
 // tape's too. Weights are packed at every call: nothing is kept that could become stale or be shared. All
@@ -22,25 +27,31 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <mutex>
-#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "convolution.h"
+#include "memory.h"
 #include "pool.h"
+#include "trunk.h"
+#include "upsampler.h"
 #include "winograd.h"
 
 namespace {
 
+using winograd::at;
+using winograd::Channels;
+using winograd::Convolution;
 using winograd::Field;
-using winograd::Vector;
-using winograd::load;
 using winograd::padded;
+using winograd::Pixel;
 using winograd::store;
+using winograd::Tape;
+using winograd::Trunk;
+using winograd::Upsampler;
+using winograd::Vector;
 
 // ---- The operators as data: their tensors, inputs first, each with its shape in letters
 
@@ -52,7 +63,7 @@ struct Tensor {
 struct Operator {
   const char* name;
   int inputs, count;
-  Tensor tensors[8];
+  Tensor tensors[9];
 };
 
 constexpr Operator conv3x3_forward{
@@ -90,18 +101,50 @@ constexpr Operator trunk_gradient{"trunk_backward",
                                    {"dweights", "lcc33"},
                                    {"dbiases", "lc"}}};
 
+constexpr Operator upsampler_inference{"upsampler",
+                                       5,
+                                       6,
+                                       {{"x", "nchw"},
+                                        {"weights", "sqc33"},
+                                        {"biases", "sq"},
+                                        {"tail", "oc33"},
+                                        {"tail_bias", "o"},
+                                        {"y", "noHW"}}};
+constexpr Operator upsampler_keeping{"upsampler_training",
+                                      5,
+                                      7,
+                                      {{"x", "nchw"},
+                                       {"weights", "sqc33"},
+                                       {"biases", "sq"},
+                                       {"tail", "oc33"},
+                                       {"tail_bias", "o"},
+                                       {"y", "noHW"},
+                                       {"tape", "mnhwp"}}};
+constexpr Operator upsampler_gradient{"upsampler_backward",
+                                      4,
+                                      9,
+                                      {{"dy", "noHW"},
+                                       {"tape", "mnhwp"},
+                                       {"weights", "sqc33"},
+                                       {"tail", "oc33"},
+                                       {"dx", "nchw"},
+                                       {"dweights", "sqc33"},
+                                       {"dbiases", "sq"},
+                                       {"dtail", "oc33"},
+                                       {"dtail_bias", "o"}}};
+
 // ---- Shapes
 
 constexpr int64_t unknown = -1;       // MindSpore's mark of a size that only a run will show,
 constexpr int64_t unknown_rank = -2;  // and, as {-2}, of a shape of which nothing is known
-constexpr char letters[] = "nchwoltkp";
+constexpr char letters[] = "nchwoltkpsqrmHW";
 
 using Shape = std::vector<int64_t>;
 using Sizes = std::array<int64_t, sizeof letters - 1>;  // of the letters
 
-int64_t& size_of(Sizes& sizes, char letter) {
-  return sizes[static_cast<size_t>(std::strchr(letters, letter) - letters)];
-}
+size_t place_of(char letter) { return static_cast<size_t>(std::strchr(letters, letter) - letters); }
+int64_t& size_of(Sizes& sizes, char letter) { return sizes[place_of(letter)]; }
+int64_t size_of(const Sizes& sizes, char letter) { return sizes[place_of(letter)]; }
 
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
@@ -117,6 +160,43 @@ std::string text(const Shape& shape) {
     result += (result.empty() ? "" : ", ") + (size == unknown ? "?" : std::to_string(size));
   }
   return "(" + result + ")";
+}
+
+// Set a size, or throw if it is another one already.
+void derive(Sizes& sizes, char letter, int64_t value) {
+  int64_t& size = size_of(sizes, letter);
+  if (size != unknown && size != value) {
+    throw std::invalid_argument(std::string("size ") + letter + " is " + std::to_string(size) +
+                                ", but must be " + std::to_string(value) + " by the others");
+  }
+  size = value;
+}
+
+// Sizes that follow from others: p of a tape's pixels, k of a trunk's tape that keeps inputs alone, and of
+// an upsampler the factor r of a stage, the sizes H and W of what comes out, and m of its tape.
+void derive_all(Sizes& sizes) {
+  const int64_t c = size_of(sizes, 'c'), l = size_of(sizes, 'l'), q = size_of(sizes, 'q');
+  if (c != unknown) derive(sizes, 'p', static_cast<int64_t>(padded(static_cast<size_t>(c))));
+  if (l != unknown) {
+    if (l % 2 == 0) throw std::invalid_argument("weights of an even number of convolutions");
+    derive(sizes, 'k', (l + 1) / 2);
+  }
+  const int64_t stages = size_of(sizes, 's'), h = size_of(sizes, 'h'), w = size_of(sizes, 'w');
+  if (c == unknown || q == unknown || stages == unknown) return;
+  int64_t factor = 1, all = 1, kept = 1;
+  while (factor * factor * c < q) factor++;
+  if (factor * factor * c != q) {
+    throw std::invalid_argument("weights whose outputs are not inputs times a square");
+  }
+  derive(sizes, 'r', factor);
+  if (stages > 8) throw std::invalid_argument("over 8 stages");
+  for (int64_t stage = 0; stage < stages; stage++) {
+    all *= factor;
+    kept += all * all;
+  }
+  derive(sizes, 'm', kept);
+  if (h != unknown) derive(sizes, 'H', all * h);
+  if (w != unknown) derive(sizes, 'W', all * w);
 }
 
 // The sizes that the first `count` tensors agree on, some of them maybe not known yet; throws where
@@ -147,15 +227,7 @@ Sizes agree(const Operator& op, int count, const int* ranks, const int64_t* cons
       throw std::invalid_argument(std::string(tensor.name) + " has the shape " + text(found) +
                                   ", needed is " + tensor.shape + known);
     }
-  }
-  // What follows from others: a tape holds the input of each block and of the closing convolution.
-  if (size_of(sizes, 'c') != unknown) {
-    size_of(sizes, 'p') = static_cast<int64_t>(padded(static_cast<size_t>(size_of(sizes, 'c'))));
-  }
-  const int64_t layers = size_of(sizes, 'l');
-  if (layers != unknown) {
-    if (layers % 2 == 0) throw std::invalid_argument("weights of an even number of convolutions");
-    size_of(sizes, 'k') = (layers + 1) / 2;
+    derive_all(sizes);
   }
   return sizes;
 }
@@ -169,296 +241,138 @@ Pool& pool() {
   return made;
 }
 
-// ---- Memory
-
-// Working memory, kept from call to call: mapping its pages anew took a tenth of a training step.
-// A block serves one call at a time and grows to what the largest call needed; so there are as many
-// as there were calls at once, of which `most` are kept, none of them over `largest` bytes.
-class Block {
- public:
-  explicit Block(size_t bytes) {
-    {
-      const std::lock_guard<std::mutex> lock(mutex());
-      if (!kept().empty()) {
-        memory_ = std::move(kept().back());
-        kept().pop_back();
-      }
-    }
-    if (memory_.bytes < bytes) {
-      memory_.start.reset();  // before the larger one is taken
-      memory_.start.reset(static_cast<char*>(std::aligned_alloc(alignment, bytes)));
-      memory_.bytes = memory_.start ? bytes : 0;
-      if (!memory_.start) throw std::bad_alloc();
-    }
-  }
-  Block(const Block&) = delete;
-  ~Block() {
-    if (memory_.bytes == 0 || memory_.bytes > largest) return;
-    const std::lock_guard<std::mutex> lock(mutex());
-    if (kept().size() < most) kept().push_back(std::move(memory_));
-  }
-
-  char* start() const { return memory_.start.get(); }
-
-  static constexpr size_t alignment = 64;
-  static size_t rounded(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-
- private:
-  struct Memory {
-    std::unique_ptr<char, void (*)(void*)> start{nullptr, std::free};
-    size_t bytes = 0;
-  };
-  static constexpr size_t most = 4, largest = size_t{1} << 28;
-
-  static std::mutex& mutex() {
-    static std::mutex& made = *new std::mutex;
-    return made;
-  }
-  static std::vector<Memory>& kept() {
-    static std::vector<Memory>& made = *[] {
-      auto* const blocks = new std::vector<Memory>;
-      blocks->reserve(most);  // so that to keep one never fails
-      return blocks;
-    }();
-    return made;
-  }
-
-  Memory memory_;
-};
-
-// ---- The operators' work
-
-size_t u(int64_t size) { return static_cast<size_t>(size); }
-
-struct Case {  // of a call: what its letters stand for
-  explicit Case(Sizes sizes)
-      : field{u(size_of(sizes, 'n')), u(size_of(sizes, 'h')), u(size_of(sizes, 'w'))},
-        inputs(u(size_of(sizes, 'c'))),
-        outputs(u(size_of(sizes, 'o'))),
-        layers(u(size_of(sizes, 'l'))),
-        tape(u(size_of(sizes, 't'))) {}
-
-  Field field;
-  size_t inputs, outputs, layers, tape;
-};
-
-// The parts of a call's memory: each on a line of the cache of its own.
-class Parts {
- public:
-  explicit Parts(std::initializer_list<size_t> floats) : block_(bytes(floats)) {
-    char* next = block_.start();
-    for (const size_t count : floats) {
-      starts_.push_back(reinterpret_cast<float*>(next));
-      next += Block::rounded(count * sizeof(float));
-    }
-  }
-  float* operator[](size_t part) const { return starts_[part]; }
-
- private:
-  static size_t bytes(std::initializer_list<size_t> floats) {
-    size_t sum = 0;
-    for (const size_t count : floats) sum += Block::rounded(count * sizeof(float));
-    return sum;
-  }
-  Block block_;
-  std::vector<float*> starts_;
-};
-
-size_t packed_size(size_t inputs, size_t outputs) {
-  return winograd::places * padded(inputs) * padded(outputs);
-}
+// ---- The operators' work: data are the tensors' values, in the order of the tables
 
 const float* in(void* const* data, size_t place) { return static_cast<const float*>(data[place]); }
 float* out(void* const* data, size_t place) { return static_cast<float*>(data[place]); }
 
-void pad_biases(const float* biases, size_t count, float scale, float* to) {
-  std::fill(to, to + padded(count), 0.0f);
-  for (size_t k = 0; k < count; k++) to[k] = scale * biases[k];
+size_t size(const Sizes& sizes, char letter) {
+  return static_cast<size_t>(size_of(sizes, letter));
 }
 
-void run_conv3x3(const Case& of, void* const* data) {
-  const size_t pixels = of.field.pixels(), inputs = padded(of.inputs), outputs = padded(of.outputs);
-  const Parts parts{pixels * inputs, pixels * outputs, packed_size(inputs, outputs), outputs};
-  float *const x = parts[0], *const y = parts[1], *const packed = parts[2], *const biases = parts[3];
-  winograd::to_pixels(pool(), of.field, in(data, 0), of.inputs, x);
-  winograd::pack(pool(), in(data, 1), of.outputs, of.inputs, false, 1, packed);
-  pad_biases(in(data, 2), of.outputs, 1, biases);
-  winograd::convolve(pool(), of.field, x, inputs, packed, outputs, [=](Vector v, size_t at, size_t k) {
-    store(y + at, v + load(biases + k));
-  });
-  winograd::to_planes(pool(), of.field, y, of.outputs, out(data, 3));
+Field field_of(const Sizes& sizes, const char* letters_of_it = "nhw") {
+  return {size(sizes, letters_of_it[0]), size(sizes, letters_of_it[1]), size(sizes, letters_of_it[2])};
 }
 
-void run_conv3x3_data(const Case& of, void* const* data) {
-  const size_t pixels = of.field.pixels(), inputs = padded(of.inputs), outputs = padded(of.outputs);
-  const Parts parts{pixels * outputs, pixels * inputs, packed_size(inputs, outputs)};
-  float *const dy = parts[0], *const dx = parts[1], *const packed = parts[2];
-  winograd::to_pixels(pool(), of.field, in(data, 0), of.outputs, dy);
-  winograd::pack(pool(), in(data, 1), of.outputs, of.inputs, true, 1, packed);
-  winograd::convolve(pool(), of.field, dy, outputs, packed, inputs,
-                     [=](Vector v, size_t at, size_t) { store(dx + at, v); });
-  winograd::to_planes(pool(), of.field, dx, of.inputs, out(data, 2));
+void run_conv3x3(const Sizes& sizes, void* const* data) {
+  const Field field = field_of(sizes);
+  const Channels channels{size(sizes, 'c'), size(sizes, 'o')};
+  const Parts parts{field.pixels() * channels.in(), field.pixels() * channels.out(),
+                    Convolution::work_size(pool(), channels)};
+  float* const y = parts[1];
+  winograd::to_pixels(pool(), field, in(data, 0), channels.inputs, parts[0]);
+  Convolution(pool(), field, channels, in(data, 1), in(data, 2), parts[2])
+      .forward(parts[0], [&](Vector v, const Pixel& pixel, size_t k) {
+        store(y + at(field, channels.out(), pixel, k), v);
+      });
+  winograd::to_planes(pool(), field, y, channels.outputs, out(data, 3));
 }
 
-void run_conv3x3_weights(const Case& of, void* const* data) {
-  const size_t pixels = of.field.pixels();
-  const Parts parts{pixels * padded(of.inputs), pixels * padded(of.outputs),
-                    pool().threads() * winograd::sums_size(of.inputs, of.outputs)};
-  winograd::to_pixels(pool(), of.field, in(data, 0), of.inputs, parts[0]);
-  winograd::to_pixels(pool(), of.field, in(data, 1), of.outputs, parts[1]);
-  winograd::weight_gradients(pool(), of.field, parts[0], of.inputs, parts[1], of.outputs, 1, parts[2],
-                             out(data, 2), out(data, 3));
+void run_conv3x3_data(const Sizes& sizes, void* const* data) {
+  const Field field = field_of(sizes);
+  const Channels channels{size(sizes, 'c'), size(sizes, 'o')};
+  const Parts parts{field.pixels() * channels.out(), field.pixels() * channels.in(),
+                    Convolution::work_size(pool(), channels)};
+  float* const dx = parts[1];
+  winograd::to_pixels(pool(), field, in(data, 0), channels.outputs, parts[0]);
+  Convolution(pool(), field, channels, in(data, 1), nullptr, parts[2])
+      .backward(parts[0], [&](Vector v, const Pixel& pixel, size_t k) {
+        store(dx + at(field, channels.in(), pixel, k), v);
+      });
+  winograd::to_planes(pool(), field, dx, channels.inputs, out(data, 2));
 }
 
-// A trunk's convolutions, one at a time, on pixels.
-class Trunk {
- public:
-  Trunk(const Case& of, const float* weights, const float* biases, const float* settings, float* packed,
-        float* padded_biases)
-      : field(of.field),
-        features(of.inputs),
-        channels(padded(of.inputs)),
-        blocks((of.layers - 1) / 2),
-        scale(settings[0]),
-        slope(settings[1]),
-        weights_(weights),
-        biases_(biases),
-        packed_(packed),
-        padded_biases_(padded_biases) {}
+void run_conv3x3_weights(const Sizes& sizes, void* const* data) {
+  const Field field = field_of(sizes);
+  const Channels channels{size(sizes, 'c'), size(sizes, 'o')};
+  const Parts parts{field.pixels() * channels.in(), field.pixels() * channels.out(),
+                    Convolution::work_size(pool(), channels)};
+  winograd::to_pixels(pool(), field, in(data, 0), channels.inputs, parts[0]);
+  winograd::to_pixels(pool(), field, in(data, 1), channels.outputs, parts[1]);
+  Convolution(pool(), field, channels, nullptr, nullptr, parts[2])
+      .gradients(parts[0], parts[1], out(data, 2), out(data, 3));
+}
 
-  size_t size() const { return field.pixels() * channels; }
+size_t trunk_work(size_t features) { return Convolution::work_size(pool(), {features, features}); }
 
-  // y = relu(conv(x))
-  void first(size_t block, const float* x, float* y) const {
-    prepare(2 * block, 1, false);
-    const float* const biases = padded_biases_;
-    run(x, [=](Vector v, size_t at, size_t k) {
-      v += load(biases + k);
-      store(y + at, v > 0 ? v : Vector{});
-    });
-  }
+Trunk trunk_of(const Sizes& sizes, void* const* data, size_t weights, float* work) {
+  return {pool(),           field_of(sizes),       size(sizes, 'c'),      size(sizes, 'l'),
+          in(data, weights), in(data, weights + 1), in(data, weights + 2), work};
+}
 
-  // y = before + scale * conv(x); y may be `before`
-  void second(size_t layer, float scale_, const float* x, const float* before, float* y) const {
-    prepare(layer, scale_, false);
-    const float* const biases = padded_biases_;
-    run(x, [=](Vector v, size_t at, size_t k) {
-      store(y + at, v + load(biases + k) + load(before + at));
-    });
-  }
-
-  // dx = the gradient through scale * conv and the ReLU that gave y
-  void back_second(size_t block, const float* dy, const float* y, float* dx) const {
-    prepare(2 * block + 1, scale, true);
-    const Vector leak = Vector{} + slope;
-    run(dy, [=](Vector v, size_t at, size_t) {
-      store(dx + at, load(y + at) > 0 ? v : v * leak);
-    });
-  }
-
-  // dx = the gradient through conv
-  void back_last(const float* dy, float* dx) const {
-    prepare(2 * blocks, 1, true);
-    run(dy, [=](Vector v, size_t at, size_t) { store(dx + at, v); });
-  }
-
-  // dx += the gradient through conv
-  void back_first(size_t block, const float* dy, float* dx) const {
-    prepare(2 * block, 1, true);
-    run(dy, [=](Vector v, size_t at, size_t) { store(dx + at, v + load(dx + at)); });
-  }
-
-  const Field field;
-  const size_t features, channels, blocks;
-  const float scale, slope;
-
- private:
-  void prepare(size_t layer, float factor, bool turned) const {
-    winograd::pack(pool(), weights_ + layer * 9 * features * features, features, features, turned, factor,
-                   packed_);
-    pad_biases(biases_ + layer * features, features, factor, padded_biases_);
-  }
-
-  template <class Finish>
-  void run(const float* x, const Finish& finish) const {
-    winograd::convolve(pool(), field, x, channels, packed_, channels, finish);
-  }
-
-  const float *weights_, *biases_;
-  float *packed_, *padded_biases_;
-};
-
-// Where x, as it enters a block, and what the block's ReLU gives are kept.
-struct Tape {
-  float* start;
-  size_t size, step;  // step: 2, or 1 where only the former is kept
-
-  float* input(size_t block) const { return start + block * step * size; }
-  float* inside(size_t block) const { return input(block) + size; }
-};
-
-void run_trunk(const Case& of, void* const* data) {
-  const size_t size = of.field.pixels() * padded(of.inputs);
-  const Parts parts{size, size, size, packed_size(of.inputs, of.inputs), padded(of.inputs)};
-  float *const before = parts[0], *const x = parts[1], *const h = parts[2];
-  const Trunk trunk(of, in(data, 1), in(data, 2), in(data, 3), parts[3], parts[4]);
-  winograd::to_pixels(pool(), of.field, in(data, 0), of.inputs, before);
-  for (size_t block = 0; block < trunk.blocks; block++) {
-    const float* const entering = block == 0 ? before : x;
-    trunk.first(block, entering, h);
-    trunk.second(2 * block + 1, trunk.scale, h, entering, x);
-  }
-  trunk.second(2 * trunk.blocks, 1, trunk.blocks == 0 ? before : x, before, h);
-  winograd::to_planes(pool(), of.field, h, of.inputs, out(data, 4));
+void run_trunk(const Sizes& sizes, void* const* data) {
+  const Field field = field_of(sizes);
+  const size_t features = size(sizes, 'c'), each = field.pixels() * padded(features);
+  const Parts parts{each, each, each, trunk_work(features)};
+  winograd::to_pixels(pool(), field, in(data, 0), features, parts[0]);
+  trunk_of(sizes, data, 1, parts[3]).infer(parts[0], parts[1], parts[2]);
+  winograd::to_planes(pool(), field, parts[2], features, out(data, 4));
 }
 
 template <size_t step>
-void run_trunk_with_tape(const Case& of, void* const* data) {
-  const size_t size = of.field.pixels() * padded(of.inputs);
-  const Parts parts{size, packed_size(of.inputs, of.inputs), padded(of.inputs)};
-  const Trunk trunk(of, in(data, 1), in(data, 2), in(data, 3), parts[1], parts[2]);
-  const Tape tape{out(data, 5), size, step};
-  winograd::to_pixels(pool(), of.field, in(data, 0), of.inputs, tape.input(0));
-  for (size_t block = 0; block < trunk.blocks; block++) {
-    float* const h = step == 2 ? tape.inside(block) : parts[0];
-    trunk.first(block, tape.input(block), h);
-    trunk.second(2 * block + 1, trunk.scale, h, tape.input(block), tape.input(block + 1));
-  }
-  trunk.second(2 * trunk.blocks, 1, tape.input(trunk.blocks), tape.input(0), parts[0]);
-  winograd::to_planes(pool(), of.field, parts[0], of.inputs, out(data, 4));
+void run_trunk_with_tape(const Sizes& sizes, void* const* data) {
+  const Field field = field_of(sizes);
+  const size_t features = size(sizes, 'c'), each = field.pixels() * padded(features);
+  const Parts parts{each, trunk_work(features)};
+  const Tape tape{out(data, 5), each, step};
+  winograd::to_pixels(pool(), field, in(data, 0), features, tape.input(0));
+  trunk_of(sizes, data, 1, parts[1]).forward(tape, parts[0]);
+  winograd::to_planes(pool(), field, parts[0], features, out(data, 4));
 }
 
-void run_trunk_backward(const Case& of, void* const* data) {
-  const size_t size = of.field.pixels() * padded(of.inputs), features = of.inputs;
-  const bool all = of.tape == of.layers;
-  if (!all && of.tape != (of.layers + 1) / 2) throw std::invalid_argument("tape is of another trunk");
-  const Parts parts{size, size, size, all ? 0 : size, packed_size(features, features), padded(features),
-                    pool().threads() * winograd::sums_size(features, features)};
-  float *const dy = parts[0], *const d = parts[1], *const inside = parts[2];
-  const Trunk trunk(of, in(data, 2), in(data, 3), in(data, 4), parts[4], parts[5]);
-  const Tape tape{out(data, 1), size, all ? size_t{2} : size_t{1}};
-  const auto weights = [&](size_t layer, float scale, const float* x, const float* gradient) {
-    winograd::weight_gradients(pool(), of.field, x, features, gradient, features, scale, parts[6],
-                               out(data, 6) + layer * 9 * features * features,
-                               out(data, 7) + layer * features);
-  };
-  winograd::to_pixels(pool(), of.field, in(data, 0), features, dy);
-  weights(2 * trunk.blocks, 1, tape.input(trunk.blocks), dy);
-  trunk.back_last(dy, d);
-  for (size_t block = trunk.blocks; block-- > 0;) {
-    const float* h = parts[3];
-    if (all) {
-      h = tape.inside(block);
-    } else {
-      trunk.first(block, tape.input(block), parts[3]);
-    }
-    weights(2 * block + 1, trunk.scale, h, d);
-    trunk.back_second(block, d, h, inside);
-    weights(2 * block, 1, tape.input(block), inside);
-    trunk.back_first(block, inside, d);
-  }
-  for (size_t k = 0; k < size; k++) d[k] += dy[k];
-  winograd::to_planes(pool(), of.field, d, features, out(data, 5));
+void run_trunk_backward(const Sizes& sizes, void* const* data) {
+  const Field field = field_of(sizes);
+  const size_t features = size(sizes, 'c'), each = field.pixels() * padded(features);
+  const bool whole = size(sizes, 't') == size(sizes, 'l');
+  if (!whole && size(sizes, 't') != size(sizes, 'k')) throw std::invalid_argument("tape is of another trunk");
+  const Parts parts{each, each, each, whole ? 0 : each, trunk_work(features)};
+  const Tape tape{out(data, 1), each, whole ? size_t{2} : size_t{1}};
+  winograd::to_pixels(pool(), field, in(data, 0), features, parts[0]);
+  trunk_of(sizes, data, 2, parts[4])
+      .backward(tape, parts[0], parts[1], parts[2], parts[3], parts[1], out(data, 6), out(data, 7));
+  winograd::to_planes(pool(), field, parts[1], features, out(data, 5));
+}
+
+Upsampler upsampler_of(const Sizes& sizes, const float* weights, const float* biases, const float* tail,
+                       const float* tail_biases, float* work) {
+  return {pool(),           field_of(sizes),   size(sizes, 'c'), size(sizes, 'o'), size(sizes, 's'),
+          size(sizes, 'r'), weights,           biases,           tail,             tail_biases,
+          work};
+}
+
+size_t upsampler_work(const Sizes& sizes) {
+  return Upsampler::work_size(pool(), size(sizes, 'c'), size(sizes, 'o'), size(sizes, 'r'));
+}
+
+void upsample(const Sizes& sizes, void* const* data, float* tape, float* y, float* work) {
+  const Field field = field_of(sizes), larger = field_of(sizes, "nHW");
+  winograd::to_pixels(pool(), field, in(data, 0), size(sizes, 'c'), tape);
+  upsampler_of(sizes, in(data, 1), in(data, 2), in(data, 3), in(data, 4), work).forward(tape, y);
+  winograd::to_planes(pool(), larger, y, size(sizes, 'o'), out(data, 5));
+}
+
+void run_upsampler(const Sizes& sizes, void* const* data) {
+  const size_t kept = size(sizes, 'm') * field_of(sizes).pixels() * size(sizes, 'p');
+  const Parts parts{kept, field_of(sizes, "nHW").pixels() * padded(size(sizes, 'o')), upsampler_work(sizes)};
+  upsample(sizes, data, parts[0], parts[1], parts[2]);
+}
+
+void run_upsampler_with_tape(const Sizes& sizes, void* const* data) {
+  const Parts parts{field_of(sizes, "nHW").pixels() * padded(size(sizes, 'o')), upsampler_work(sizes)};
+  upsample(sizes, data, out(data, 6), parts[0], parts[1]);
+}
+
+void run_upsampler_backward(const Sizes& sizes, void* const* data) {
+  const Field field = field_of(sizes), larger = field_of(sizes, "nHW");
+  const size_t features = size(sizes, 'c'), large = larger.pixels() * padded(features);
+  const Parts parts{larger.pixels() * padded(size(sizes, 'o')), large,
+                    large / (size(sizes, 'r') * size(sizes, 'r')), field.pixels() * padded(features),
+                    upsampler_work(sizes)};
+  winograd::to_pixels(pool(), larger, in(data, 0), size(sizes, 'o'), parts[0]);
+  upsampler_of(sizes, in(data, 2), nullptr, in(data, 3), nullptr, parts[4])
+      .backward(out(data, 1), parts[0], parts[1], parts[2], parts[3], out(data, 5), out(data, 6),
+                out(data, 7), out(data, 8));
+  winograd::to_planes(pool(), field, parts[3], features, out(data, 4));
 }
 
 // ---- What MindSpore calls
@@ -467,7 +381,7 @@ void run_trunk_backward(const Case& of, void* const* data) {
   throw std::invalid_argument(std::string(tensor.name) + " is not float32");
 }
 
-using Work = void(const Case&, void* const*);
+using Work = void(const Sizes&, void* const*);
 
 // 0, or what MindSpore raises as an error; the reason goes to stderr, for MindSpore passes none on.
 int launch(const Operator& op, Work* work, int count, void** data, const int* ranks, int64_t** shapes,
@@ -480,7 +394,7 @@ int launch(const Operator& op, Work* work, int count, void** data, const int* ra
     for (int i = 0; i < count; i++) {
       if (std::strcmp(types[i], "float32") != 0) not_float32(op.tensors[i]);
     }
-    work(Case(agree(op, count, ranks, shapes, false)), data);
+    work(agree(op, count, ranks, shapes, false), data);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", op.name, error.what());
@@ -560,6 +474,12 @@ MORE_OUTPUTS(trunk_low, trunk_keeping_inputs, run_trunk_with_tape<1>, SHAPE(trun
              SHAPE(trunk_keeping_inputs, 1))
 MORE_OUTPUTS(trunk_backward, trunk_gradient, run_trunk_backward, SHAPE(trunk_gradient, 0),
              SHAPE(trunk_gradient, 1), SHAPE(trunk_gradient, 2))
+ONE_OUTPUT(upsampler, upsampler_inference, run_upsampler)
+MORE_OUTPUTS(upsampler_training, upsampler_keeping, run_upsampler_with_tape,
+             SHAPE(upsampler_keeping, 0), SHAPE(upsampler_keeping, 1))
+MORE_OUTPUTS(upsampler_backward, upsampler_gradient, run_upsampler_backward, SHAPE(upsampler_gradient, 0),
+             SHAPE(upsampler_gradient, 1), SHAPE(upsampler_gradient, 2), SHAPE(upsampler_gradient, 3),
+             SHAPE(upsampler_gradient, 4))
 
 }  // extern "C"
 #pragma GCC visibility pop

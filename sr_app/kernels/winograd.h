@@ -161,10 +161,16 @@ void multiply_rows(const float* left, size_t rows, size_t row, size_t step, cons
 
 // ---- Tiles
 
+struct Pixel {
+  size_t image, y, x;
+};
+
 struct Field {  // the sizes of pictures, without channels
   size_t n, h, w;
 
   size_t pixels() const { return n * h * w; }
+  size_t number(const Pixel& of) const { return (of.image * h + of.y) * w + of.x; }
+  Field times(size_t factor) const { return {n, factor * h, factor * w}; }
   size_t down() const { return (h + 3) / 4; }
   size_t across() const { return (w + 3) / 4; }
   size_t tiles() const { return n * down() * across(); }
@@ -259,46 +265,67 @@ inline void transform_tiles(const Field& field, const float* pixels, size_t chan
 
 // ---- Weights
 
+// A convolution's channels. The outputs may be `groups` sets of channels, as a pixel shuffle wants them:
+// MindSpore's number of channel c of group g is c * groups + g; in pixels each group is padded, and they
+// follow one another.
+struct Channels {
+  size_t inputs, outputs, groups = 1;
+
+  size_t in() const { return padded(inputs); }
+  size_t group() const { return padded(outputs / groups); }
+  size_t out() const { return groups * group(); }
+  size_t packed() const { return places * in() * out(); }
+
+  // MindSpore's number of the output that lies at `place` of a pixel, if there is one.
+  bool output(size_t place, size_t* number) const {
+    *number = place % group() * groups + place / group();
+    return place % group() < outputs / groups;
+  }
+};
+
 // G weight G^T, packed for `convolve`: 36 places, each in panels of two vectors of columns (the last
 // panel may have one), a panel (depth, columns). `weights` are (outputs, inputs, 3, 3); depth is inputs
 // and columns are outputs, or turned, for the gradient of the inputs: the other way about, the weights
 // turned by 180 degrees. All are multiplied by `scale`.
-inline void pack(Pool& pool, const float* weights, size_t outputs, size_t inputs, bool turned, float scale,
-                 float* packed) {
-  const size_t depth = turned ? outputs : inputs, columns = turned ? inputs : outputs;
-  const size_t rows = padded(depth), across = padded(columns);
-  constexpr size_t some = 8;
-  pool.run(rows / some, [&](size_t piece) {
-    for (size_t d = piece * some; d < (piece + 1) * some; d++) {
-      for (size_t k = 0; k < across; k += width) {
-        Vector v[places] = {};
-        for (size_t lane = 0; d < depth && lane < width && k + lane < columns; lane++) {
-          const size_t pair = turned ? d * inputs + k + lane : (k + lane) * inputs + d;
-          const float* const from = weights + 9 * pair;
+template <bool turned>
+void pack(Pool& pool, const float* weights, const Channels& channels, float scale, float* packed) {
+  const size_t rows = turned ? channels.out() : channels.in();
+  const size_t columns = turned ? channels.in() : channels.out();
+  const auto pack_row = [=](size_t row) {
+    for (size_t k = 0; k < columns; k += width) {
+      Vector v[places] = {};
+      for (size_t lane = 0; lane < width; lane++) {
+        const size_t input = turned ? k + lane : row;
+        size_t output = 0;
+        if (!channels.output(turned ? row : k + lane, &output) || input >= channels.inputs) continue;
+        const float* const from = weights + 9 * (output * channels.inputs + input);
 #pragma GCC unroll 9
-          for (size_t tap = 0; tap < 9; tap++) {
-            v[tap / 3 * 6 + tap % 3][lane] = scale * from[turned ? 8 - tap : tap];
-          }
-        }
-#pragma GCC unroll 3
-        for (size_t j = 0; j < 3; j++) transform_weights<6>(v + j);
-        const size_t panel = k / (2 * width) * (2 * width), columns_of_panel = std::min(2 * width, across - panel);
-        float* const to = packed + panel * rows + d * columns_of_panel + k - panel;
-#pragma GCC unroll 6
-        for (size_t i = 0; i < 6; i++) {
-          transform_weights<1>(v + i * 6);
-#pragma GCC unroll 6
-          for (size_t j = 0; j < 6; j++) store(to + (i * 6 + j) * rows * across, v[i * 6 + j]);
+        for (size_t tap = 0; tap < 9; tap++) {
+          v[tap / 3 * 6 + tap % 3][lane] = scale * from[turned ? 8 - tap : tap];
         }
       }
+#pragma GCC unroll 3
+      for (size_t j = 0; j < 3; j++) transform_weights<6>(v + j);
+      const size_t panel = k / (2 * width) * (2 * width), across = std::min(2 * width, columns - panel);
+      float* const to = packed + panel * rows + row * across + k - panel;
+#pragma GCC unroll 6
+      for (size_t i = 0; i < 6; i++) {
+        transform_weights<1>(v + i * 6);
+#pragma GCC unroll 6
+        for (size_t j = 0; j < 6; j++) store(to + (i * 6 + j) * rows * columns, v[i * 6 + j]);
+      }
     }
+  };
+  constexpr size_t some = 8;  // rows to a piece of work: a vector's width or half of it
+  pool.run(rows / some, [&](size_t piece) {
+    for (size_t row = piece * some; row < (piece + 1) * some; row++) pack_row(row);
   });
 }
 
 // ---- The convolution
 
-// finish(value, at, channel) is given each vector of sums, where it belongs in the output's pixels, and
-// its first channel; it stores it, after what else is to be done. Channels are padded.
+// finish(value, pixel, channel) is given each vector of sums, and its pixel and first channel in the
+// output; it stores it, after what else is to be done. Channels are padded.
 template <class Finish>
 void convolve(Pool& pool, const Field& field, const float* pixels, size_t inputs, const float* packed,
               size_t outputs, const Finish& finish) {
@@ -324,7 +351,6 @@ void convolve(Pool& pool, const Field& field, const float* pixels, size_t inputs
     }
     for (size_t number = first; number < last; number++) {
       const Tile tile(field, number);
-      const size_t corner = (tile.image * field.h + tile.y) * field.w + tile.x;
       for (size_t k = 0; k < outputs; k += width) {
         Vector v[places];
 #pragma GCC unroll 6
@@ -341,7 +367,7 @@ void convolve(Pool& pool, const Field& field, const float* pixels, size_t inputs
 #pragma GCC unroll 4
           for (size_t j = 0; j < 4; j++) {
             if (i < tile.rows && j < tile.columns) {
-              finish(v[i * 6 + j], (corner + i * field.w + j) * outputs + k, k);
+              finish(v[i * 6 + j], Pixel{tile.image, tile.y + i, tile.x + j}, k);
             }
           }
         }
@@ -388,24 +414,24 @@ inline void transform_gradient_tiles(const Field& field, const float* pixels, si
 
 // Floats that `weight_gradients` works in: a set of sums for each thread. The tiles are shared out by the
 // number of threads alone, so that results are the same from run to run.
-inline size_t sums_size(size_t inputs, size_t outputs) {
-  return places * padded(inputs) * padded(outputs) + padded(outputs);
+inline size_t sums_size(const Pool& pool, const Channels& channels) {
+  return pool.threads() * (channels.packed() + channels.out());
 }
 
 // dweights (outputs, inputs, 3, 3) and dbiases (outputs), both multiplied by `scale`; `sums` has room for
-// sums_size() for every thread.
-inline void weight_gradients(Pool& pool, const Field& field, const float* pixels, size_t inputs,
-                             const float* gradient, size_t outputs, float scale, float* sums,
-                             float* dweights, float* dbiases) {
-  const size_t depth = padded(inputs), across = padded(outputs), size = sums_size(inputs, outputs);
+// sums_size().
+inline void weight_gradients(Pool& pool, const Field& field, const float* pixels, const float* gradient,
+                             const Channels& channels, float scale, float* sums, float* dweights,
+                             float* dbiases) {
+  const size_t depth = channels.in(), across = channels.out(), size = channels.packed() + across;
   const size_t shares = pool.threads();
   const size_t at_once = tiles_at_once(48, field, shares);
   pool.run(shares, [&](size_t share) {
     const size_t begin = field.tiles() * share / shares, end = field.tiles() * (share + 1) / shares;
     float* const mine = sums + share * size;
-    float* const of_biases = mine + places * depth * across;
+    float* const of_biases = mine + channels.packed();
     std::memset(of_biases, 0, across * sizeof(float));
-    if (begin == end) std::memset(mine, 0, places * depth * across * sizeof(float));
+    if (begin == end) std::memset(mine, 0, channels.packed() * sizeof(float));
     float* const border =
         scratch(places * (depth + plane_size(at_once, depth) + plane_size(at_once, across)));
     float* const transformed = border + places * depth;
@@ -433,7 +459,7 @@ inline void weight_gradients(Pool& pool, const Field& field, const float* pixels
   constexpr size_t some = 8;
   pool.run(depth / some, [&](size_t piece) {
     const size_t row = piece * some;
-    for (size_t d = row; d < std::min(row + some, inputs); d++) {
+    for (size_t d = row; d < std::min(row + some, channels.inputs); d++) {
       for (size_t k = 0; k < across; k += width) {
         Vector v[places];
         for (size_t place = 0; place < places; place++) {
@@ -446,18 +472,22 @@ inline void weight_gradients(Pool& pool, const Field& field, const float* pixels
         for (size_t j = 0; j < 6; j++) transform_sums<6>(v + j);
 #pragma GCC unroll 3
         for (size_t i = 0; i < 3; i++) transform_sums<1>(v + i * 6);
-        for (size_t lane = 0; lane < width && k + lane < outputs; lane++) {
-          float* const to = dweights + 9 * ((k + lane) * inputs + d);
+        for (size_t lane = 0; lane < width; lane++) {
+          size_t output = 0;
+          if (!channels.output(k + lane, &output)) continue;
+          float* const to = dweights + 9 * (output * channels.inputs + d);
 #pragma GCC unroll 9
           for (size_t tap = 0; tap < 9; tap++) to[tap] = scale * v[tap / 3 * 6 + tap % 3][lane];
         }
       }
     }
   });
-  for (size_t k = 0; k < outputs; k++) {
+  for (size_t k = 0; k < across; k++) {
+    size_t output = 0;
+    if (!channels.output(k, &output)) continue;
     float sum = 0;
-    for (size_t share = 0; share < shares; share++) sum += sums[share * size + places * depth * across + k];
-    dbiases[k] = scale * sum;
+    for (size_t share = 0; share < shares; share++) sum += sums[share * size + channels.packed() + k];
+    dbiases[output] = scale * sum;
   }
 }
 

@@ -10,12 +10,13 @@ from mindspore import Tensor, nn, ops
 
 from sr_app import kernels
 from sr_app.kernels.conv3x3 import Conv3x3
-from sr_app.kernels.trunk import FusedTrunk
+from sr_app.kernels.fused import FusedTrunk, Memory
 from sr_app.nets.activation import slope_of
 
 Computing = Literal["plain", "fast", "low"]
-"""How a trunk is computed: cell by cell, as looking inside and exporting need it; or by one operator
-of ours where it can be had, keeping in training what makes the backward fast, or half of that."""
+"""How a network is computed: cell by cell, as looking inside and exporting need it; or its trunk and
+its upsampler by one operator of ours each, where these can be had, keeping in training what makes the
+backward fast, or half of that."""
 
 
 def conv3x3(inputs: int, outputs: int) -> nn.Cell:
@@ -30,6 +31,11 @@ def conv3x3(inputs: int, outputs: int) -> nn.Cell:
     if library is not None:
         return Conv3x3(inputs, outputs, library)
     return nn.Conv2d(inputs, outputs, 3, pad_mode="pad", padding=1, has_bias=True)
+
+
+def fusing(computing: Computing) -> Path | None:
+    """The library of our fused operators where they are to be used, else None."""
+    return None if computing == "plain" else _library()
 
 
 def _library() -> Path | None:
@@ -83,10 +89,11 @@ class Trunk(nn.Cell):
             [ResidualBlock(features, scale, activation) for _ in range(blocks)]
         )
         self.last = conv3x3(features, features)
-        library = _library()
+        library = fusing(computing)
         self.fused = None
-        if library is not None and computing != "plain":
-            self.fused = FusedTrunk(library, scale, slope_of(activation()), computing)
+        if library is not None:
+            memory: Memory = "low" if computing == "low" else "fast"
+            self.fused = FusedTrunk(library, scale, slope_of(activation()), memory)
 
     def construct(self, x: Tensor) -> Tensor:
         if self.fused is None:
