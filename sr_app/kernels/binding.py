@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from mindspore import Tensor, ops
+from mindspore import ops
 from mindspore.ops import CustomRegOp, DataType
+
+NO_SECOND = "our operators have no second derivative; with SR_KERNELS=off there is one"
 
 
 def operator(
-    library: Path, name: str, inputs: Sequence[str], outputs: Sequence[str], bprop: object = None
+    library: Path, name: str, inputs: Sequence[str], outputs: Sequence[str], bprop: object
 ) -> ops.Custom:
     """The operator `name` of `operators.cc`, float32, on the CPU.
 
-    `bprop(*inputs, out, dout)` gives the gradients of the inputs. Shapes and types are inferred in
-    C++: in Python they can't be dynamic.
+    `bprop(*inputs, out, dout)` gives the gradients of the inputs (MindSpore's compiler wants each
+    of them by name). Shapes and types are inferred in C++: in Python they can't be dynamic.
     """
     registration = CustomRegOp(name)
     for place, tensor in enumerate(inputs):
@@ -24,12 +26,6 @@ def operator(
     return ops.Custom(
         f"{library}:{name}",
         func_type="aot",
-        bprop=bprop or _none,
+        bprop=bprop,
         reg_info=registration.target("CPU").get_op_info(),
-    )
-
-
-def _none(*tensors: Tensor) -> tuple[Tensor, ...]:
-    raise NotImplementedError(
-        "our operators have no second derivative; with SR_KERNELS=off there is one"
     )

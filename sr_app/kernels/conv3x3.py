@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mindspore import Tensor, nn, ops
 
-from sr_app.kernels.binding import operator
+from sr_app.kernels.binding import NO_SECOND, operator
 
 
 class Conv3x3(nn.Conv2d):
@@ -33,9 +33,9 @@ class Conv3x3(nn.Conv2d):
 @cache
 def _operator(library: Path) -> ops.Custom:
     """One for all convolutions: it has no state."""
-    backward_data = operator(library, "conv3x3_backward_data", ["dy", "weight"], ["dx"])
+    backward_data = operator(library, "conv3x3_backward_data", ["dy", "weight"], ["dx"], _second)
     backward_weights = operator(
-        library, "conv3x3_backward_weights", ["x", "dy"], ["dweight", "dbias"]
+        library, "conv3x3_backward_weights", ["x", "dy"], ["dweight", "dbias"], _second
     )
 
     def gradients(
@@ -45,3 +45,7 @@ def _operator(library: Path) -> ops.Custom:
         return backward_data(dout, weight), dweight, dbias
 
     return operator(library, "conv3x3", ["x", "weight", "bias"], ["y"], gradients)
+
+
+def _second(one: Tensor, other: Tensor, out: Tensor, dout: Tensor) -> tuple[Tensor, Tensor]:
+    raise NotImplementedError(NO_SECOND)

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from mindspore import Tensor, nn, ops
 
-from sr_app.kernels.binding import operator
+from sr_app.kernels.binding import NO_SECOND, operator
 
 Memory = Literal["fast", "low"]
 """What the training keeps for its backward: of each block the input and what its ReLU gives, or the
@@ -19,9 +19,10 @@ TRUNK = ["x", "weights", "biases", "settings"]
 class FusedTrunk(nn.Cell):
     """Residual blocks, a closing convolution and a skip around all, computed by our operators.
 
-    x (n, c, h, w), weights (2 * blocks + 1, c, c, 3, 3), biases (2 * blocks + 1, c) -> (n, c, h, w):
-    x + conv(blocks(x)), a block being x + scale * conv(relu(conv(x))) whose ReLU lets `slope` of the
-    gradient pass where it is off. As `Conv3x3` in all else.
+    x (n, c, h, w), weights (2 * blocks + 1, c, c, 3, 3), biases (2 * blocks + 1, c) -> (n, c, h, w)
+
+    That is x + conv(blocks(x)), a block being x + scale * conv(relu(conv(x))) whose ReLU lets
+    `slope` of the gradient pass where it is off. As `Conv3x3` in all else.
 
     Args:
         library: what `sr_app.kernels.choice` gives.
@@ -65,8 +66,8 @@ class FusedUpsampler(nn.Cell):
         return self.infer(x, weights, biases, tail, tail_bias)
 
 
-# Each operator is made once: it has no state. One for training gives its tape as a second output; the
-# gradient of one for inference computes the tape first.
+# Each operator is made once: it has no state. One for training gives its tape as a second output;
+# the gradient of one for inference computes the tape first.
 
 
 Gradients = tuple[Tensor, ...]
@@ -74,11 +75,23 @@ Gradients = tuple[Tensor, ...]
 
 @cache
 def _trunk_backward(library: Path) -> ops.Custom:
+    def second(
+        dy: Tensor,
+        tape: Tensor,
+        weights: Tensor,
+        biases: Tensor,
+        settings: Tensor,
+        out: tuple[Tensor, ...],
+        dout: tuple[Tensor, ...],
+    ) -> Gradients:
+        raise NotImplementedError(NO_SECOND)
+
     return operator(
         library,
         "trunk_backward",
         ["dy", "tape", "weights", "biases", "settings"],
         ["dx", "dweights", "dbiases"],
+        second,
     )
 
 
@@ -119,11 +132,22 @@ UPSAMPLER = ["x", "weights", "biases", "tail", "tail_bias"]
 
 @cache
 def _upsampler_backward(library: Path) -> ops.Custom:
+    def second(
+        dy: Tensor,
+        tape: Tensor,
+        weights: Tensor,
+        tail: Tensor,
+        out: tuple[Tensor, ...],
+        dout: tuple[Tensor, ...],
+    ) -> Gradients:
+        raise NotImplementedError(NO_SECOND)
+
     return operator(
         library,
         "upsampler_backward",
         ["dy", "tape", "weights", "tail"],
         ["dx", "dweights", "dbiases", "dtail", "dtail_bias"],
+        second,
     )
 
 
@@ -140,7 +164,8 @@ def _upsampler_training(library: Path) -> ops.Custom:
         out: tuple[Tensor, Tensor],
         dout: tuple[Tensor, Tensor],
     ) -> Gradients:
-        return backward(dout[0], out[1], weights, tail)
+        dx, dweights, dbiases, dtail, dtail_bias = backward(dout[0], out[1], weights, tail)
+        return dx, dweights, dbiases, dtail, dtail_bias
 
     return operator(library, "upsampler_training", UPSAMPLER, ["y", "tape"], gradients)
 
@@ -159,6 +184,7 @@ def _upsampler_inference(library: Path) -> ops.Custom:
         dout: Tensor,
     ) -> Gradients:
         _, tape = forward(x, weights, biases, tail, tail_bias)
-        return backward(dout, tape, weights, tail)
+        dx, dweights, dbiases, dtail, dtail_bias = backward(dout, tape, weights, tail)
+        return dx, dweights, dbiases, dtail, dtail_bias
 
     return operator(library, "upsampler", UPSAMPLER, ["y"], gradients)

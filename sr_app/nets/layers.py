@@ -1,5 +1,6 @@
 """The parts that networks are built from. Tensors are (n, c, h, w)."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -13,10 +14,12 @@ from sr_app.kernels.conv3x3 import Conv3x3
 from sr_app.kernels.fused import FusedTrunk, Memory
 from sr_app.nets.activation import slope_of
 
+_log = logging.getLogger(__name__)
+
 Computing = Literal["plain", "fast", "low"]
-"""How a network is computed: cell by cell, as looking inside and exporting need it; or its trunk and
-its upsampler by one operator of ours each, where these can be had, keeping in training what makes the
-backward fast, or half of that."""
+"""How a network is computed: `plain`, cell by cell, as looking inside and exporting need it; or its
+trunk and its upsampler by one operator of ours each, where these can be had, keeping in training
+what makes the backward `fast`, or half of that: `low`."""
 
 
 def conv3x3(inputs: int, outputs: int) -> nn.Cell:
@@ -35,7 +38,10 @@ def conv3x3(inputs: int, outputs: int) -> nn.Cell:
 
 def fusing(computing: Computing) -> Path | None:
     """The library of our fused operators where they are to be used, else None."""
-    return None if computing == "plain" else _library()
+    library = None if computing == "plain" else _library()
+    if computing == "low" and library is None:
+        _log.warning("memory is low, but has no effect: our own operators are not used here")
+    return library
 
 
 def _library() -> Path | None:
