@@ -17,7 +17,7 @@ def operator(
     `bprop(*inputs, out, dout)` gives the gradients of the inputs (MindSpore's compiler wants each
     of them by name). Shapes and types are inferred in C++: in Python they can't be dynamic.
     """
-    registration = CustomRegOp(name)
+    registration = CustomRegOp(f"{name}_{len(inputs)}")  # MindSpore keeps one of each name
     for place, tensor in enumerate(inputs):
         registration.input(place, tensor)
     for place, tensor in enumerate(outputs):

@@ -18,10 +18,22 @@ from sr_app.atomic import replacing
 from sr_app.places import cache_folder
 
 SOURCE = Path(__file__).with_name("operators.cc")
-HEADERS = ("convolution.h", "memory.h", "pool.h", "trunk.h", "upsampler.h", "winograd.h")
+HEADERS = (
+    *("convolution.h", "memory.h", "pool.h", "trunk.h", "update.h", "upsampler.h"),
+    "winograd.h",
+)
 COMPILERS = ("g++", "c++", "clang++")
 FLAGS = (
-    *("-std=c++17", "-O2", "-march=native", "-shared", "-fPIC", "-pthread"),
+    *(
+        "-std=c++17",
+        "-O2",
+        "-ftree-vectorize",
+        "-fvect-cost-model=dynamic",
+        "-fno-math-errno",
+        "-march=native",
+    ),
+    *("-shared", "-fPIC", "-pthread"),
+    "-Wno-psabi",
     # Not to be mixed up with another library's functions, and never unloaded: it has threads.
     *("-fvisibility=hidden", "-Wl,-z,nodelete", "-Wl,--no-undefined"),
 )

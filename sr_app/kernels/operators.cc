@@ -12,12 +12,18 @@
 //   upsampler_training        x, weights, biases, tail, tail_bias -> y, tape
 //   upsampler_backward        dy, tape, weights, tail -> dx, dweights, dbiases, dtail, dtail_bias
 //
+//   square_sum                gradients -> sum
+//   adam                      weights, first moments, second moments, averages, gradients, numbers -> one
+//
 // A 3x3 convolution has stride 1 and zero padding 1. A trunk is EDSR's: blocks x + scale * conv(relu(
 // conv(x))), a closing convolution and a skip around all; its l = 2 * blocks + 1 convolutions' weights are
 // stacked. An upsampler is its end: stages of a convolution and a pixel shuffle, and the last convolution;
 // the stages' weights are stacked. `settings` are the scale, and the slope of the ReLU's gradient where it
 // is off. A trunk's tape holds what the backward needs: each block's input and, if fast, what its ReLU
 // gives, which low computes again. An upsampler's holds what enters each stage and the last convolution.
+//
+// square_sum and adam (update.h) take lists of tensors, of any length and shapes; adam changes all but the
+// gradients in place, and gives a 1 to depend on.
 //
 // Arrays come and go as MindSpore holds them (nchw, dense); inside they are pixels (winograd.h), the
 // tape's too. Weights are packed at every call: nothing is kept that could become stale or be shared. All
@@ -36,6 +42,7 @@
 #include "memory.h"
 #include "pool.h"
 #include "trunk.h"
+#include "update.h"
 #include "upsampler.h"
 #include "winograd.h"
 
@@ -381,12 +388,25 @@ void run_upsampler_backward(const Sizes& sizes, void* const* data) {
   throw std::invalid_argument(std::string(tensor.name) + " is not float32");
 }
 
+// 0, or what MindSpore raises as an error; the reason goes to stderr, for MindSpore passes none on.
+template <class Work>
+int guarded(const char* name, const Work& work) noexcept {
+  try {
+    work();
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", name, error.what());
+  } catch (...) {
+    std::fprintf(stderr, "%s: unknown error\n", name);
+  }
+  return 1;
+}
+
 using Work = void(const Sizes&, void* const*);
 
-// 0, or what MindSpore raises as an error; the reason goes to stderr, for MindSpore passes none on.
 int launch(const Operator& op, Work* work, int count, void** data, const int* ranks, int64_t** shapes,
            const char** types) noexcept {
-  try {
+  return guarded(op.name, [&] {
     if (count != op.count) {
       throw std::invalid_argument(std::to_string(count) + " tensors, needed are " +
                                   std::to_string(op.count) + ", inputs and outputs");
@@ -395,13 +415,49 @@ int launch(const Operator& op, Work* work, int count, void** data, const int* ra
       if (std::strcmp(types[i], "float32") != 0) not_float32(op.tensors[i]);
     }
     work(agree(op, count, ranks, shapes, false), data);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", op.name, error.what());
-  } catch (...) {
-    std::fprintf(stderr, "%s: unknown error\n", op.name);
+  });
+}
+
+// The sizes of `lists` lists of tensors of the same shapes, which come first.
+std::vector<size_t> sizes_of(size_t lists, size_t tensors, const int* ranks, int64_t** shapes,
+                             const char** types) {
+  std::vector<size_t> result;
+  for (size_t i = 0; i < lists * tensors; i++) {
+    if (std::strcmp(types[i], "float32") != 0) throw std::invalid_argument("a tensor is not float32");
+    size_t size = 1;
+    for (int k = 0; k < ranks[i]; k++) size *= static_cast<size_t>(shapes[i][k]);
+    if (i < tensors) result.push_back(size);
+    if (size != result[i % tensors]) throw std::invalid_argument("the lists' tensors differ in size");
   }
-  return 1;
+  return result;
+}
+
+int launch_square_sum(int count, void** data, const int* ranks, int64_t** shapes, const char** types) {
+  return guarded("square_sum", [&] {
+    if (count < 2) throw std::invalid_argument("no gradients");
+    const std::vector<size_t> sizes = sizes_of(1, static_cast<size_t>(count) - 1, ranks, shapes, types);
+    float* const result = out(data, sizes.size());
+    *result = update::square_sum(pool(), sizes, reinterpret_cast<const float* const*>(data));
+  });
+}
+
+int launch_adam(int count, void** data, const int* ranks, int64_t** shapes, const char** types) {
+  return guarded("adam", [&] {
+    const size_t tensors = count < 7 ? 0 : static_cast<size_t>(count - 2) / 5;
+    if (tensors == 0 || static_cast<size_t>(count) != 5 * tensors + 2) {
+      throw std::invalid_argument("five lists of the same length and `numbers` are needed");
+    }
+    const std::vector<size_t> sizes = sizes_of(5, tensors, ranks, shapes, types);
+    update::Numbers numbers;
+    if (ranks[5 * tensors] != 1 || shapes[5 * tensors][0] != sizeof numbers / sizeof(float)) {
+      throw std::invalid_argument("`numbers` are not seven");
+    }
+    std::memcpy(&numbers, data[5 * tensors], sizeof numbers);
+    float** const lists = reinterpret_cast<float**>(data);
+    update::adam(pool(), sizes, numbers, lists, lists + tensors, lists + 2 * tensors, lists + 3 * tensors,
+                 lists + 4 * tensors);
+    *out(data, 5 * tensors + 1) = 1;
+  });
 }
 
 // An output's shape, and all types, from the inputs', before a run: in PyNative at every call, else when
@@ -433,7 +489,7 @@ int infer_type(const Operator& op, const Types& types) {
   int NAME(int count, void** data, int* ranks, int64_t** shapes, const char** types, void*, void*) {    \
     return launch(OPERATOR, WORK, count, data, ranks, shapes, types);                                   \
   }
-#define SHAPES int *ranks, int64_t **shapes, void *
+#define SHAPES [[maybe_unused]] int *ranks, [[maybe_unused]] int64_t **shapes, void *
 #define SHAPE(OPERATOR, OUTPUT) infer_shape(OPERATOR, ranks, shapes, OUTPUT)
 #define ONE_OUTPUT(NAME, OPERATOR, WORK)                                                                \
   LAUNCH(NAME, OPERATOR, WORK)                                                                          \
@@ -474,6 +530,16 @@ MORE_OUTPUTS(trunk_low, trunk_keeping_inputs, run_trunk_with_tape<1>, SHAPE(trun
              SHAPE(trunk_keeping_inputs, 1))
 MORE_OUTPUTS(trunk_backward, trunk_gradient, run_trunk_backward, SHAPE(trunk_gradient, 0),
              SHAPE(trunk_gradient, 1), SHAPE(trunk_gradient, 2))
+
+#define OF_LISTS(NAME)                                                                                  \
+  int NAME(int count, void** data, int* ranks, int64_t** shapes, const char** types, void*, void*) {    \
+    return launch_##NAME(count, data, ranks, shapes, types);                                            \
+  }                                                                                                     \
+  Shape NAME##InferShape(SHAPES) { return {1}; }                                                        \
+  int NAME##InferType(Types, void*) { return float32; }
+OF_LISTS(square_sum)
+OF_LISTS(adam)
+
 ONE_OUTPUT(upsampler, upsampler_inference, run_upsampler)
 MORE_OUTPUTS(upsampler_training, upsampler_keeping, run_upsampler_with_tape,
              SHAPE(upsampler_keeping, 0), SHAPE(upsampler_keeping, 1))

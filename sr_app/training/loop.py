@@ -47,7 +47,7 @@ def build(config: RunConfig) -> TrainStep:
         network,
         LOSSES[config.loss],
         Adam(parameters),
-        ClipByGlobalNorm(config.optimizer.clip_norm),
+        ClipByGlobalNorm(config.optimizer.clip_norm, len(parameters)),
         WeightAverage(parameters, config.average),
     )
     step.set_train()
