@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from mindspore import Tensor, nn, ops
+from mindspore import Tensor, nn
 
 from sr_app.kernels.binding import NO_SECOND, operator
 
 
 class SquareSum(nn.Cell):
-    """The sum of the squares of all elements of so many tensors, taken in float64; a float32 scalar.
+    """The sum of the squares of all elements of some tensors, taken in float64: a float32 scalar.
 
     The same to the last bit from run to run. There is no derivative.
     """
@@ -48,7 +48,7 @@ class AdamUpdate(nn.Cell):
         self.update = operator(library, "adam", [*names, "numbers"], ["done"], _refused)
 
     def construct(self, gradients: tuple[Tensor, ...], numbers: Tensor) -> Tensor:
-        """`numbers` (7): factor on the gradients, rate, beta1, beta2, epsilon, decay, wanted or not.
+        """`numbers` (7): the gradients' factor, rate, beta1, beta2, epsilon, decay, wanted (0 or 1).
 
         Rate and epsilon come corrected for both biases. Returns a 1, to depend on.
         """

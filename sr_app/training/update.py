@@ -34,31 +34,34 @@ class Update(nn.Cell):
         Factor and rate are float32 scalars. Returns a scalar, to depend on.
         """
         if self.fused is not None:
-            return self._in_one_pass(gradients, factor, learning_rate, wanted)
+            numbers = self._numbers(factor, learning_rate, wanted)
+            return self._counted(self.fused(gradients, numbers), wanted)
         done = factor
         if wanted:
             updated = self.adam(gradients, factor, learning_rate)
             done = ops.depend(done, ops.depend(self.average(), updated))
         return done
 
-    def _in_one_pass(
-        self, gradients: tuple[Tensor, ...], factor: Tensor, learning_rate: Tensor, wanted: Tensor
-    ) -> Tensor:
+    def _numbers(self, factor: Tensor, learning_rate: Tensor, wanted: Tensor) -> Tensor:
+        """What `AdamUpdate` wants to be told."""
         adam, average = self.adam, self.average
-        power1, power2 = adam.power1 * adam.beta1, adam.power2 * adam.beta2  # beta^t
-        updates = average.updates + 1
-        correction = ops.sqrt(1 - power2)
-        numbers = [
-            factor,
-            learning_rate * correction / (1 - power1),
-            adam.beta1,
-            adam.beta2,
-            adam.epsilon * correction,
-            average.decay_at(updates),
-            wanted.astype(ms.float32),
-        ]
-        done = self.fused(gradients, ops.stack(numbers))
-        ops.assign(adam.power1, ops.select(wanted, power1, adam.power1))
-        ops.assign(adam.power2, ops.select(wanted, power2, adam.power2))
-        ops.assign(average.updates, ops.select(wanted, updates, average.updates))
+        correction = ops.sqrt(1 - adam.power2 * adam.beta2)  # 1 - beta2^t
+        return ops.stack(
+            [
+                factor,
+                learning_rate * correction / (1 - adam.power1 * adam.beta1),
+                adam.beta1,
+                adam.beta2,
+                adam.epsilon * correction,
+                average.decay_at(average.updates + 1),
+                wanted.astype(ms.float32),
+            ]
+        )
+
+    def _counted(self, done: Tensor, wanted: Tensor) -> Tensor:
+        """Count the update, where it was wanted."""
+        adam, average = self.adam, self.average
+        ops.assign(adam.power1, ops.select(wanted, adam.power1 * adam.beta1, adam.power1))
+        ops.assign(adam.power2, ops.select(wanted, adam.power2 * adam.beta2, adam.power2))
+        ops.assign(average.updates, ops.select(wanted, average.updates + 1, average.updates))
         return done

@@ -47,8 +47,8 @@ def tensors(arrays: list[np.ndarray]) -> tuple[Tensor, ...]:
 def test_the_update_is_adam_s_and_the_average_s(
     mode: int, own: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twenty updates, to 20 roundings of weights of up to 4. Those that are not wanted change nothing,
-    whatever the gradients are."""
+    """Twenty updates, to 20 roundings of weights of up to 4. Those that are not wanted change
+    nothing, whatever the gradients are."""
     ms.set_context(mode=mode)
     weights, step = made(own, monkeypatch)
     start = [w.asnumpy().astype(np.float64) for w in weights]
