@@ -20,7 +20,8 @@ from interleave import interleaved, timed, use_two_cores
 from mindspore import Tensor, nn
 from step_mindspore import run_config, stepper
 
-from sr_app.nets.activation import ActivationName, activation
+from sr_app.nets.activation import activation
+from sr_app.nets.description import ActivationName
 from sr_app.training.loop import build
 
 NAMES: tuple[ActivationName, ActivationName] = ("leaky_grad_relu", "relu")

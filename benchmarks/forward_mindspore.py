@@ -1,26 +1,33 @@
-"""A picture through our network in MindSpore: its own operators or ours, PyNative or `ms.jit`."""
+"""A picture through our network in MindSpore: its own operators or ours; PyNative, `ms.jit` of all,
+or what inference does: the trunk and the rest compiled apart (static.py)."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 import mindspore as ms
 import numpy as np
-from case import SCALE, Forward
+from case import SCALE, Forward, Pixels
 from interleave import Take
-from mindspore import Tensor
+from mindspore import Tensor, nn
 
-from sr_app.nets.edsr import EDSRConfig, torch_names
+from sr_app.inference.static import StaticNetwork
+from sr_app.nets.description import EDSRConfig, torch_names
 from sr_app.nets.layers import initialise
 from sr_app.nets.table import make
 from sr_app.nets.weights import gather
 
 
 def start(
-    case: Forward, folder: str, kernels: Literal["on", "off"], jit: bool, output: str
+    case: Forward,
+    folder: str,
+    kernels: Literal["on", "off"],
+    how: Literal["pynative", "jit", "static"],
+    output: str,
 ) -> Take:
     """A call of the network; leaves its weights for the other sides, and its first result."""
     os.environ["SR_KERNELS"] = kernels
@@ -29,18 +36,26 @@ def start(
     initialise(network, seed=0)
     network.set_train(False)
     leave(config, gather(network), Path(folder))
-    forward = network
-    if jit:  # as inference/model.py does
-        network.set_inputs(Tensor(shape=[1, 3, None, None], dtype=ms.float32))
-        forward = ms.jit(network)
+    if how == "static":
+        forward = StaticNetwork(config, gather(network)).forward
+    else:
+        forward = forwarding(network, how == "jit")
 
     def once() -> float:
-        result = case.through(lambda low: forward(Tensor(low)).asnumpy())
+        result = case.through(forward)
         if not Path(output).exists():
             np.save(output, result)
         return float(result[0, 0, 0, 0])
 
     return lambda steps: [once() for _ in range(steps)]
+
+
+def forwarding(network: nn.Cell, jit: bool) -> Callable[[Pixels], Pixels]:
+    """The network as it is, or compiled as a whole for all sizes."""
+    if jit:
+        network.set_inputs(Tensor(shape=[1, 3, None, None], dtype=ms.float32))
+    function = ms.jit(network) if jit else network
+    return lambda low: function(Tensor(low)).asnumpy()
 
 
 def leave(config: EDSRConfig, arrays: dict[str, np.ndarray], folder: Path) -> None:

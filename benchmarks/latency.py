@@ -26,12 +26,13 @@ from case import Forward
 from interleave import THREADS, Worker, interleaved, use_two_cores
 
 BASE = "MindSpore PyNative"
-OURS = "ours, jit"
+OURS = "ours, static parts"
 SIDES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    BASE: ("mindspore", "forward_mindspore", {"kernels": "off", "jit": False}),
-    "MindSpore jit": ("mindspore", "forward_mindspore", {"kernels": "off", "jit": True}),
-    "ours, PyNative": ("mindspore", "forward_mindspore", {"kernels": "on", "jit": False}),
-    OURS: ("mindspore", "forward_mindspore", {"kernels": "on", "jit": True}),
+    BASE: ("mindspore", "forward_mindspore", {"kernels": "off", "how": "pynative"}),
+    "MindSpore jit": ("mindspore", "forward_mindspore", {"kernels": "off", "how": "jit"}),
+    "ours, PyNative": ("mindspore", "forward_mindspore", {"kernels": "on", "how": "pynative"}),
+    OURS: ("mindspore", "forward_mindspore", {"kernels": "on", "how": "static"}),
+    "ours, one jit": ("mindspore", "forward_mindspore", {"kernels": "on", "how": "jit"}),
     "PyTorch": ("torch", "forward_pytorch", {"how": "eager"}),
     "PyTorch channels_last": ("torch", "forward_pytorch", {"how": "channels_last"}),
     "PyTorch compiled": ("torch", "forward_pytorch", {"how": "compile"}),

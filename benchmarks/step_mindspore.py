@@ -10,8 +10,7 @@ from case import SCALE, Case
 from interleave import Take
 from mindspore import Tensor
 
-from sr_app.nets.activation import ActivationName
-from sr_app.nets.edsr import EDSRConfig, torch_names
+from sr_app.nets.description import ActivationName, EDSRConfig, torch_names
 from sr_app.nets.weights import gather
 from sr_app.training.config import BatchConfig, OptimizerConfig, RunConfig
 from sr_app.training.loop import build

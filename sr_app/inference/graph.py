@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from onnx import TensorProto, checker, helper, numpy_helper
 
-from sr_app.nets.edsr import MEAN, STAGES, VALUE_RANGE, EDSRConfig
+from sr_app.nets.description import MEAN, STAGES, VALUE_RANGE, EDSRConfig
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto

@@ -4,14 +4,13 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 
-import mindspore as ms
 import numpy as np
-from mindspore import Tensor
 from numpy.typing import NDArray
 
 from sr_app.image.tiles import apply_tiled, plan
+from sr_app.inference.engines import Engine, EngineName, Mode, make_engine
 from sr_app.nets import weights
-from sr_app.nets.table import NetworkConfig, make
+from sr_app.nets.table import NetworkConfig
 from sr_app.nets.weights import Arrays, Weights
 
 TILE = 192
@@ -29,23 +28,38 @@ class Model:
         config: the network's shape.
         arrays: its weights; see `fill`.
         name: what to call it in tables and messages.
+        engine: what computes it: the name of one, or one that is ready.
+        mode: of MindSpore; see `StaticNetwork`.
     """
 
-    def __init__(self, config: NetworkConfig, arrays: Arrays, name: str) -> None:
+    def __init__(
+        self,
+        config: NetworkConfig,
+        arrays: Arrays,
+        name: str,
+        engine: EngineName | Engine = "mindspore",
+        mode: Mode = "jit",
+    ) -> None:
         self.config = config
         self.name = name
-        network = make(config)
-        network.set_train(False)
-        weights.fill(network, arrays, name)
-        network.set_inputs(Tensor(shape=[1, 3, None, None], dtype=ms.float32))
-        self._network = network
-        self._kernel = ms.jit(network)
+        weights.require_fit(config.shapes, arrays, name)
+        self._make = (engine, mode)
+        self._arrays = arrays
+        self.engine = (
+            make_engine(engine, config, arrays, mode) if isinstance(engine, str) else engine
+        )
 
     @classmethod
-    def load(cls, path: Path, name: str | None = None) -> "Model":
+    def load(
+        cls,
+        path: Path,
+        name: str | None = None,
+        engine: EngineName = "mindspore",
+        mode: Mode = "jit",
+    ) -> "Model":
         """The network of a checkpoint, by default named like the file; raises CheckpointError."""
         read: Weights = weights.read(path)
-        return cls(read.config, read.arrays, name or path.stem)
+        return cls(read.config, read.arrays, name or path.stem, engine, mode)
 
     @property
     def scale(self) -> int:
@@ -59,32 +73,38 @@ class Model:
 
     def fill(self, arrays: Arrays) -> None:
         """Take other weights, in place; the compiled kernel uses them from the next call on."""
-        weights.fill(self._network, arrays, self.name)
+        weights.require_fit(self.config.shapes, arrays, self.name)
+        self._arrays = arrays
+        self.engine.fill(arrays)
+
+    def anew(self) -> "Model":
+        """The same network built again: after an error MindSpore's compiled kernel is broken."""
+        return Model(self.config, self._arrays, self.name, *self._make)
 
     def enhance(
-        self, low: NDArray[np.float32], progress: Progress | None = None
+        self, low: NDArray[np.float32], progress: Progress | None = None, tile: int = TILE
     ) -> NDArray[np.float32]:
         """RGB (h, w, 3) -> (scale * h, scale * w, 3); float32, 0..255, not clamped.
 
         Worked tile by tile with the receptive radius as halo: equal to the whole picture at once
         within 1e-3 of 255 (sums are taken in another order when a size is no multiple of 8).
-        `progress` is told (tiles done, tiles in all).
+        `progress` is told (tiles done, tiles in all). tile: side of a tile's core, low pixels.
         """
         halo = self.config.receptive_radius
-        total = len(plan(low.shape[0], low.shape[1], TILE, halo))
+        total = len(plan(low.shape[0], low.shape[1], tile, halo))
         done = itertools.count(1)
 
-        def enhance_tile(tile: NDArray[np.float32]) -> NDArray[np.float32]:
-            high = self._enhance_tile(tile)
+        def enhance_tile(piece: NDArray[np.float32]) -> NDArray[np.float32]:
+            high = self._enhance_tile(piece)
             if progress is not None:
                 progress(next(done), total)
             return high
 
-        return apply_tiled(low, enhance_tile, scale=self.scale, tile=TILE, halo=halo)
+        return apply_tiled(low, enhance_tile, scale=self.scale, tile=tile, halo=halo)
 
     def _enhance_tile(self, low: NDArray[np.float32]) -> NDArray[np.float32]:
         batch = np.ascontiguousarray(low.transpose(2, 0, 1)[None], np.float32)
-        high: NDArray[np.float32] = self._kernel(Tensor(batch)).asnumpy()
+        high = self.engine.forward(batch)
         return np.moveaxis(high[0], 0, 2)
 
 

@@ -1,10 +1,8 @@
 """Activations. Ours is a ReLU whose gradient leaks on the negative side."""
 
-from typing import Literal
-
 from mindspore import Tensor, nn, ops
 
-ActivationName = Literal["leaky_grad_relu", "relu"]
+from sr_app.nets.description import ActivationName
 
 
 class LeakyGradReLU(nn.Cell):

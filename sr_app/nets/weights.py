@@ -8,18 +8,20 @@ Nothing has to be retyped at use, and nothing in the file is ever executed.
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from mindspore import Tensor, nn
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from sr_app.atomic import replacing
 from sr_app.errors import CheckpointError, ConfigError
-from sr_app.nets.edsr import VALUE_RANGE
+from sr_app.nets.description import VALUE_RANGE
 from sr_app.nets.table import NETWORKS, NetworkConfig, name_of
+
+if TYPE_CHECKING:
+    from mindspore import nn
 
 FORMAT = 1
 Arrays = dict[str, NDArray[np.float32]]
@@ -60,7 +62,7 @@ def read(path: Path) -> Weights:
             raise CheckpointError(
                 f"{path}: holds a network {name!r}; this program knows {', '.join(NETWORKS)}"
             )
-        config = NETWORKS[name][0](**shape)
+        config = NETWORKS[name](**shape)
         record = about["record"]
     except (KeyError, TypeError, ValueError, ConfigError) as error:
         raise CheckpointError(f"{path}: its description is damaged: {error}") from error
@@ -110,12 +112,12 @@ def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     return arrays, about
 
 
-def gather(network: nn.Cell) -> Arrays:
+def gather(network: "nn.Cell") -> Arrays:
     """Copies of all parameters by name."""
     return {name: p.asnumpy().copy() for name, p in network.parameters_dict().items()}
 
 
-def fill(network: nn.Cell, arrays: Arrays, source: Path | str) -> None:
+def fill(network: "nn.Cell", arrays: Arrays, source: Path | str) -> None:
     """Copy arrays into the network's parameters, in place, so that compiled kernels see them.
 
     (After its first call a jitted function doesn't see `set_data` or `load_param_into_net`.)
@@ -123,7 +125,15 @@ def fill(network: nn.Cell, arrays: Arrays, source: Path | str) -> None:
     values that aren't finite floating-point numbers; then nothing is changed.
     """
     parameters = network.parameters_dict()
-    ours = {name: tuple(p.shape) for name, p in parameters.items()}
+    require_fit({name: tuple(p.shape) for name, p in parameters.items()}, arrays, source)
+    from mindspore import Tensor  # needed here alone
+
+    for name, parameter in parameters.items():
+        parameter.copy_(Tensor(np.asarray(arrays[name], np.float32, order="C")))
+
+
+def require_fit(ours: dict[str, tuple[int, ...]], arrays: Arrays, source: Path | str) -> None:
+    """CheckpointError as `fill` raises it; `ours` are the shapes wanted, by name."""
     theirs = {name: array.shape for name, array in arrays.items()}
     if ours != theirs:
         missing, foreign = sorted(ours.keys() - theirs.keys()), sorted(theirs.keys() - ours.keys())
@@ -136,8 +146,6 @@ def fill(network: nn.Cell, arrays: Arrays, source: Path | str) -> None:
         ]
         raise CheckpointError(f"{source}: does not fit the network: {'; '.join(told)}")
     require_finite(arrays, source)
-    for name, parameter in parameters.items():
-        parameter.copy_(Tensor(np.asarray(arrays[name], np.float32, order="C")))
 
 
 def require_finite(arrays: dict[str, NDArray[Any]], source: Path | str) -> None:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from sr_app.errors import ConfigError
 from sr_app.image.metrics import PROTOCOLS
-from sr_app.nets.edsr import EDSRConfig
+from sr_app.nets.description import EDSRConfig
 from sr_app.nets.table import NetworkConfig
 from sr_app.settings import require_above_zero, require_types, require_within
 

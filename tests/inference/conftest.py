@@ -7,7 +7,8 @@ import pytest
 
 from sr_app.inference.model import Model
 from sr_app.nets import weights
-from sr_app.nets.edsr import EDSR, EDSRConfig
+from sr_app.nets.description import EDSRConfig
+from sr_app.nets.edsr import EDSR
 from sr_app.nets.layers import initialise
 from sr_app.nets.weights import Weights
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sr_app.image.picture import Picture
 from sr_app.inference.model import Model, Progress
 from sr_app.inference.upscale import upscale
-from sr_app.nets.edsr import EDSRConfig
+from sr_app.nets.description import EDSRConfig
 
 
 class Nearest:

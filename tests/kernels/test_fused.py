@@ -11,7 +11,8 @@ from mindspore import Tensor, nn, ops
 from numpy.typing import NDArray
 
 from sr_app.nets import layers
-from sr_app.nets.edsr import EDSR, EDSRConfig
+from sr_app.nets.description import EDSRConfig
+from sr_app.nets.edsr import EDSR
 from sr_app.nets.layers import Computing, initialise
 
 Array = NDArray[np.float32]

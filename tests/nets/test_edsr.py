@@ -7,7 +7,8 @@ from mindspore import Tensor, nn, ops
 
 from sr_app.errors import ConfigError
 from sr_app.nets import layers
-from sr_app.nets.edsr import EDSR, EDSRConfig, torch_names
+from sr_app.nets.description import EDSRConfig, torch_names
+from sr_app.nets.edsr import EDSR
 from sr_app.nets.layers import initialise
 
 FULL = {"blocks": 32, "features": 256, "residual_scale": 0.1}

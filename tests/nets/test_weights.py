@@ -11,7 +11,8 @@ from safetensors.numpy import save_file
 
 from sr_app.errors import CheckpointError
 from sr_app.nets import weights
-from sr_app.nets.edsr import EDSR, EDSRConfig
+from sr_app.nets.description import EDSRConfig
+from sr_app.nets.edsr import EDSR
 from sr_app.nets.layers import initialise
 from sr_app.nets.weights import Weights
 

@@ -10,7 +10,7 @@ import pytest
 from sr_app.data.cache import PixelCache, open_cache
 from sr_app.data.folders import find
 from sr_app.image.metrics import Score
-from sr_app.nets.edsr import EDSRConfig
+from sr_app.nets.description import EDSRConfig
 from sr_app.training.config import BatchConfig, OptimizerConfig, RunConfig, ValidationConfig
 
 TINY = RunConfig(

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from sr_app.errors import ConfigError
-from sr_app.nets.edsr import EDSRConfig
+from sr_app.nets.description import EDSRConfig
 from sr_app.training.config import (
     BatchConfig,
     OptimizerConfig,

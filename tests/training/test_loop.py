@@ -15,7 +15,8 @@ from sr_app.data.cache import PixelCache
 from sr_app.errors import CheckpointError, ConfigError, PictureError, TrainingError
 from sr_app.image.metrics import Score
 from sr_app.nets import weights
-from sr_app.nets.edsr import EDSR, EDSRConfig
+from sr_app.nets.description import EDSRConfig
+from sr_app.nets.edsr import EDSR
 from sr_app.nets.layers import initialise
 from sr_app.nets.weights import Weights
 from sr_app.training import checkpoint, loop
