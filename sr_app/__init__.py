@@ -30,11 +30,14 @@ def _require_numpy_1(numpy_version: str) -> None:
 _require_numpy_1(version("numpy"))
 
 
-def load(checkpoint: str | Path) -> Model:
-    """The network of a checkpoint file, ready to use; raises CheckpointError."""
+def load(checkpoint: str | Path, engine: str = "auto") -> Model:
+    """The network of a checkpoint or exported file, ready to use; raises CheckpointError.
+
+    engine: mindspore, onnxruntime, openvino, or auto: the fastest that is installed.
+    """
     from sr_app.inference.model import Model
 
-    return Model.load(Path(checkpoint))
+    return Model.load(Path(checkpoint), engine=engine)
 
 
 def upscale(picture: Picture, model: Model) -> Picture:

@@ -20,6 +20,10 @@ FASTEST: tuple[EngineName, ...] = ("openvino", "onnxruntime", "mindspore")
 
 Mode = Literal["jit", "pynative"]
 
+Part = Literal["trunk", "network"]
+"""What is computed or exported: the residual blocks and their closing convolution with its skip,
+(n, features, h, w) -> the same; or all, (n, 3, h, w) -> (n, 3, scale * h, scale * w)."""
+
 
 class Engine(Protocol):
     """A network that is ready to compute."""

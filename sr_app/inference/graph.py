@@ -1,21 +1,18 @@
 """A network as an ONNX graph, written from its description: no MindSpore and no tracing, so that
 height and width stay free and nothing of one picture's size is baked in."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import TensorProto, checker, helper, numpy_helper
 
+from sr_app.inference.engines import Part
 from sr_app.nets.description import MEAN, STAGES, VALUE_RANGE, EDSRConfig
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
     from sr_app.nets.weights import Arrays
-
-Part = Literal["trunk", "network"]
-"""What is exported: the residual blocks and their closing convolution with its skip, (n, features,
-h, w) -> the same; or all, (n, 3, h, w) -> (n, 3, scale * h, scale * w)."""
 
 OPSET, IR = 17, 9  # of 2022: any runtime of today reads them
 INPUT, OUTPUT = "low", "high"
@@ -46,8 +43,10 @@ class _Writer:
         return self.add("Conv", x, *names, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
 
 
-def graph(config: EDSRConfig, arrays: "Arrays", part: Part) -> "ModelProto":
-    """The ONNX model of a part of the network; any batch, height and width, float32.
+def graph(
+    config: EDSRConfig, arrays: "Arrays", part: Part, size: tuple[int, int] | None = None
+) -> "ModelProto":
+    """The ONNX model of a part of the network; any batch, any (or the given) height and width.
 
     The leaky gradient is none of ONNX's business: what is computed is a plain ReLU.
     """
@@ -67,13 +66,19 @@ def graph(config: EDSRConfig, arrays: "Arrays", part: Part) -> "ModelProto":
             x = writer.add("DepthToSpace", x, blocksize=factor, mode="CRD")
         result = writer.add("Add", writer.convolution(x, "tail"), mean)
     writer.nodes.append(helper.make_node("Identity", [result], [OUTPUT]))
-    height, width = ("height", "width") if scale == 1 else (f"{scale}*height", f"{scale}*width")
+    low: tuple[int | str, int | str]
+    high: tuple[int | str, int | str]
+    low, high = ("height", "width"), (f"{scale}*height", f"{scale}*width")
+    if size is not None:
+        low, high = size, (scale * size[0], scale * size[1])
+    elif scale == 1:
+        high = low
     made = helper.make_model(
         helper.make_graph(
             writer.nodes,
             f"edsr_{part}",
-            [_value(INPUT, inner, "height", "width")],
-            [_value(OUTPUT, outer, height, width)],
+            [_value(INPUT, inner, *low)],
+            [_value(OUTPUT, outer, *high)],
             [numpy_helper.from_array(value, name) for name, value in writer.constants.items()],
         ),
         opset_imports=[helper.make_opsetid("", OPSET)],
@@ -97,6 +102,6 @@ def _trunk(writer: _Writer, config: EDSRConfig, head: str) -> str:
     return writer.add("Add", head, writer.convolution(x, "trunk.last"))
 
 
-def _value(name: str, channels: int, height: str, width: str) -> object:
+def _value(name: str, channels: int, height: int | str, width: int | str) -> object:
     shape = ["batch", channels, height, width]
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)

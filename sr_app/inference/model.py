@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from sr_app.errors import ConfigError
 from sr_app.image.tiles import apply_tiled, plan
-from sr_app.inference.engines import Engine, EngineName, Mode, make_engine
+from sr_app.inference.engines import Engine, EngineName, Mode, chosen, make_engine
+from sr_app.inference.export import ENDINGS, open_exported
 from sr_app.nets import weights
 from sr_app.nets.table import NetworkConfig
 from sr_app.nets.weights import Arrays, Weights
@@ -26,7 +28,7 @@ class Model:
 
     Args:
         config: the network's shape.
-        arrays: its weights; see `fill`.
+        arrays: its weights, see `fill`; None with an engine that has its own.
         name: what to call it in tables and messages.
         engine: what computes it: the name of one, or one that is ready.
         mode: of MindSpore; see `StaticNetwork`.
@@ -35,31 +37,42 @@ class Model:
     def __init__(
         self,
         config: NetworkConfig,
-        arrays: Arrays,
+        arrays: Arrays | None,
         name: str,
         engine: EngineName | Engine = "mindspore",
         mode: Mode = "jit",
     ) -> None:
         self.config = config
         self.name = name
-        weights.require_fit(config.shapes, arrays, name)
-        self._make = (engine, mode)
         self._arrays = arrays
-        self.engine = (
-            make_engine(engine, config, arrays, mode) if isinstance(engine, str) else engine
-        )
+        self._made_by = (engine, mode)
+        if arrays is not None:
+            weights.require_fit(config.shapes, arrays, name)
+        if isinstance(engine, str):
+            assert arrays is not None
+            engine = make_engine(engine, config, arrays, mode)
+        self.engine = engine
 
     @classmethod
     def load(
         cls,
         path: Path,
         name: str | None = None,
-        engine: EngineName = "mindspore",
+        engine: str = "auto",
         mode: Mode = "jit",
     ) -> "Model":
-        """The network of a checkpoint, by default named like the file; raises CheckpointError."""
+        """The network of a checkpoint or an exported file, by default named like it.
+
+        engine: one by name, or `auto`: the fastest that is there. Raises CheckpointError for the
+        file, ConfigError for the engine.
+        """
+        if path.suffix in ENDINGS:
+            if mode == "pynative":
+                raise ConfigError(f"--mode pynative needs a checkpoint; {path} is exported")
+            config, ready = open_exported(path, engine)
+            return cls(config, None, name or path.stem, ready)
         read: Weights = weights.read(path)
-        return cls(read.config, read.arrays, name or path.stem, engine, mode)
+        return cls(read.config, read.arrays, name or path.stem, chosen(engine, mode), mode)
 
     @property
     def scale(self) -> int:
@@ -79,7 +92,7 @@ class Model:
 
     def anew(self) -> "Model":
         """The same network built again: after an error MindSpore's compiled kernel is broken."""
-        return Model(self.config, self._arrays, self.name, *self._make)
+        return Model(self.config, self._arrays, self.name, *self._made_by)
 
     def enhance(
         self, low: NDArray[np.float32], progress: Progress | None = None, tile: int = TILE

@@ -84,6 +84,11 @@ class StaticNetwork:
         high: Pixels = self._told("tail", self._rest(x)).asnumpy()
         return high
 
+    def through_trunk(self, low: Pixels) -> tuple[Pixels, Pixels]:
+        """What the trunk is given for this input, and what it makes of it."""
+        x = self._network.first(Tensor(np.ascontiguousarray(low)))
+        return x.asnumpy(), self._trunk(x).asnumpy()
+
     def _told(self, name: str, x: Tensor) -> Tensor:
         if self.look is not None:
             self.look(name, x)

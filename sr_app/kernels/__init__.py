@@ -61,9 +61,14 @@ def instruction_set(library: Path) -> str:
 
 def _mindspores(reason: str, level: int) -> Choice:
     _log.log(level, "MindSpore's own convolution is used, which is slower: %s", reason)
+    hold_to_avx2()
+    return Choice(None, reason)
+
+
+def hold_to_avx2() -> None:
+    """Hold MindSpore's own convolution to AVX2 (see `choice`); of no effect after the first one."""
     if "DNNL_MAX_CPU_ISA" not in os.environ:  # oneDNN's other name for the same setting
         os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")
-    return Choice(None, reason)
 
 
 def _started(path: Path) -> Path:

@@ -3,7 +3,7 @@
 EDSR: Enhanced Deep Residual Networks for Single Image Super-Resolution (Lim et al., 2017).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sr_app.settings import require_above_zero, require_types, require_within
@@ -92,3 +92,8 @@ def torch_names(config: EDSRConfig) -> dict[str, str]:
     for stage in range(len(STAGES[config.scale])):  # there convolutions and shuffles alternate
         names[f"upsample.{stage}.conv"] = f"tail.0.{2 * stage}"
     return names
+
+
+def plain_relu(config: EDSRConfig) -> EDSRConfig:
+    """The same function without the leak in its gradient: what is exported."""
+    return replace(config, activation="relu")

@@ -1,7 +1,9 @@
 """The parts that networks are built from. Tensors are (n, c, h, w)."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Literal
 
@@ -44,7 +46,23 @@ def fusing(computing: Computing) -> Path | None:
     return library
 
 
+@contextmanager
+def portable() -> Iterator[None]:
+    """Networks made in here consist of MindSpore's own operators: what an exported file can hold."""
+    kernels.hold_to_avx2()
+    token = _portable.set(True)
+    try:
+        yield
+    finally:
+        _portable.reset(token)
+
+
+_portable = ContextVar("portable", default=False)
+
+
 def _library() -> Path | None:
+    if _portable.get():
+        return None
     return kernels.choice(ms.get_context("device_target")).library
 
 

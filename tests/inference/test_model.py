@@ -67,7 +67,7 @@ def test_other_weights_are_used_at_once(model: Model, network: Callable[..., EDS
 
 
 def test_a_model_is_what_its_checkpoint_says(checkpoint: Path, model: Model) -> None:
-    loaded = sr_app.load(checkpoint)
+    loaded = sr_app.load(checkpoint, engine="mindspore")
     assert (loaded.scale, loaded.name, loaded.parameters) == (2, "untrained", model.parameters)
     low = picture(8, 8)
     np.testing.assert_array_equal(loaded.enhance(low), model.enhance(low))

@@ -1,0 +1,63 @@
+"""MindSpore's own file format: written from a network, and run from a file."""
+
+from pathlib import Path
+
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor, nn
+
+from sr_app import kernels
+from sr_app.errors import CheckpointError, ConfigError
+from sr_app.inference.engines import Part, Pixels
+from sr_app.nets import weights
+from sr_app.nets.description import plain_relu
+from sr_app.nets.layers import portable
+from sr_app.nets.table import NetworkConfig, make
+from sr_app.nets.weights import Arrays
+
+
+def mindir(
+    config: NetworkConfig,
+    arrays: Arrays,
+    part: Part,
+    size: tuple[int, int] | None,
+    folder: Path,
+) -> bytes:
+    """The content of a MindIR file, of MindSpore's own operators with a plain ReLU; `folder` is
+    for MindSpore to write to."""
+    with portable():
+        network = make(plain_relu(config), "plain")
+    network.set_train(False)
+    weights.fill(network, arrays, "these weights")
+    cell, channels = (network.trunk, config.features) if part == "trunk" else (network, 3)
+    if size is None:
+        given = Tensor(shape=[None, channels, None, None], dtype=ms.float32)
+        cell.set_inputs(given)  # or the pixel shuffle would keep one picture's size
+    else:
+        given = Tensor(np.zeros((1, channels, *size), np.float32))
+    file = folder / "network.mindir"
+    ms.export(cell, given, file_name=str(file), file_format="MINDIR")
+    return file.read_bytes()
+
+
+class MindIREngine:
+    """A MindIR file in MindSpore; see `Engine`."""
+
+    name = "mindspore"
+
+    def __init__(self, path: Path) -> None:
+        kernels.hold_to_avx2()
+        self._path = path
+        try:
+            self._run = nn.GraphCell(ms.load(str(path)))
+        except (RuntimeError, ValueError) as error:
+            raise CheckpointError(f"{path}: MindSpore can't load it: {error}") from error
+
+    def fill(self, arrays: Arrays) -> None:
+        """An exported file keeps its weights: ConfigError."""
+        raise ConfigError(f"{self._path}: an exported network takes no other weights")
+
+    def forward(self, low: Pixels) -> Pixels:
+        """See `Engine`."""
+        high: Pixels = self._run(Tensor(np.ascontiguousarray(low))).asnumpy()
+        return high
