@@ -36,6 +36,7 @@ def start(
     initialise(network, seed=0)
     network.set_train(False)
     leave(config, gather(network), Path(folder))
+    forward: Callable[[Pixels], Pixels]
     if how == "static":
         forward = StaticNetwork(config, gather(network)).forward
     else:
@@ -58,7 +59,7 @@ def forwarding(network: nn.Cell, jit: bool) -> Callable[[Pixels], Pixels]:
     return lambda low: function(Tensor(low)).asnumpy()
 
 
-def leave(config: EDSRConfig, arrays: dict[str, np.ndarray], folder: Path) -> None:
+def leave(config: EDSRConfig, arrays: dict[str, Pixels], folder: Path) -> None:
     """Write the weights with PyTorch's names, and the network as ONNX where that is installed."""
     file = folder / "weights.npz"
     if file.exists():

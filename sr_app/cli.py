@@ -10,11 +10,15 @@ import errno
 import io
 import json
 import os
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import yaml
 from jsonargparse import ArgumentParser
 from tqdm import tqdm
@@ -28,6 +32,9 @@ from sr_app.image.metrics import BICUBIC, PROTOCOLS, Score
 from sr_app.image.picture import Picture
 
 if TYPE_CHECKING:  # they load MindSpore, which takes a second: only when a command needs it
+    from numpy.typing import NDArray
+
+    from sr_app.inference.engines import Mode
     from sr_app.inference.evaluate import PictureScore, SetScores, Upscale
     from sr_app.inference.model import Model
     from sr_app.training.config import RunConfig
@@ -37,6 +44,7 @@ CONFIGS = PROJECT / "configs"
 SHIPPED = PROJECT / "checkpoints"
 RUNS = Path("checkpoints")
 INTERRUPTED = 130
+INSPECT = "SR_INSPECT"
 REFUSED = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EROFS)
 """What the system may refuse wherever a name or place of the user's comes in."""
 MOST_CONFIG_BYTES = 65_536
@@ -214,20 +222,25 @@ def evaluate(words: list[str]) -> int:
     parser.add_argument(
         "--strips", type=str | None, default=None, help="folder for a comparison strip per picture"
     )
+    _add_engine(parser)
     given = _parse(parser, words)
     _require_writable(given["json"], given["csv"])
     if given["protocol"] not in (None, *PROTOCOLS):
         raise ConfigError(
             f"--protocol must be one of {', '.join(PROTOCOLS)}, got {given['protocol']!r}"
         )
+    looking: AbstractContextManager[None] = nullcontext()
     if given["checkpoint"] == BICUBIC:
         if given["ensemble"]:
             raise ConfigError(f"--ensemble is for networks; {BICUBIC} has nothing to average")
         scale = given["scale"] or 2
         methods = {BICUBIC: scoring.bicubic(scale)}
     else:
-        model = _model(given["checkpoint"] or _newest(given["scale"]), given["scale"])
+        checkpoint = given["checkpoint"] or _newest(given["scale"])
+        model = _model(checkpoint, given["scale"], given["engine"], given["mode"])
+        looking = _looking(model)
         scale = model.scale
+        print(f"engine {model.engine.name}")
         name = model.name + ("+" if given["ensemble"] else "")
         enhance = ensemble(model.enhance) if given["ensemble"] else model.enhance
         methods = {BICUBIC: scoring.bicubic(scale), name: scoring.network(enhance)}
@@ -237,7 +250,8 @@ def evaluate(words: list[str]) -> int:
         names = [name.strip() for name in given["sets"].split(",")]
     loaded = [benchmarks.load(name, scale) for name in names]
     strips = _folder(given["strips"]) if given["strips"] else None
-    sets = [_score_set(each, given["protocol"], methods, strips) for each in loaded]
+    with looking:
+        sets = [_score_set(each, given["protocol"], methods, strips) for each in loaded]
     print(f"\n{report.text_table(sets)}")
     if given["json"]:
         result = {"scale": scale, "sets": [each.as_dict() for each in sets]}
@@ -286,12 +300,15 @@ def upscale(words: list[str]) -> int:
         "--checkpoint",
         type=str | None,
         default=None,
-        help="a checkpoint or a run's folder; by default the shipped network of that scale",
+        help="a checkpoint, a run's folder or an exported file; by default the shipped network of "
+        "that scale",
     )
+    _add_engine(parser)
     given = _parse(parser, words)
     source = Path(given["picture"])
     picture = files.read(source)
-    model = _model(given["checkpoint"] or _shipped(given["scale"] or 2), given["scale"])
+    checkpoint = given["checkpoint"] or _shipped(given["scale"] or 2)
+    model = _model(checkpoint, given["scale"], given["engine"], given["mode"])
     target = source.with_name(f"{source.stem}_x{model.scale}.png")
     if given["output"] is not None:
         output = Path(given["output"])
@@ -299,12 +316,12 @@ def upscale(words: list[str]) -> int:
     if layouts.is_file(target) and target.samefile(source):
         raise ConfigError(f"--output {target} is the picture itself; give another name")
     require_fit(target, picture, scale=model.scale)
-    with tqdm(desc=source.name, unit="tile", disable=None) as bar:
+    with _looking(model), tqdm(desc=source.name, unit="tile", disable=None) as bar:
         result = enlarge(picture, model, _follow(bar))
     files.write(target, result)
     print(
         f"{source} ({picture.width} x {picture.height}) -> {target} "
-        f"({result.width} x {result.height}) by {model.name}"
+        f"({result.width} x {result.height}) by {model.name}, engine {model.engine.name}"
     )
     return 0
 
@@ -358,6 +375,143 @@ def doctor(words: list[str]) -> int:
     return 0
 
 
+def inspect(words: list[str]) -> int:
+    """look inside a network: features of layers on a picture, and what flows back to them"""
+    from sr_app import drawing
+    from sr_app.inference import inspect as inside
+
+    parser = _parser("inspect", inspect)
+    parser.add_argument("picture", type=str, help="the file")
+    parser.add_argument(
+        "--checkpoint",
+        type=str | None,
+        default=None,
+        help="a checkpoint or a run's folder; by default the newest run, or the shipped network",
+    )
+    parser.add_argument(
+        "--layers",
+        type=str,
+        default="trunk.blocks.*.activation",
+        help="names of layers, with commas between; * stands for any part of a name",
+    )
+    parser.add_argument(
+        "--gradients", action="store_true", help="what the training's loss sends back, too"
+    )
+    parser.add_argument("--json", type=str | None, default=None, help="write all numbers here")
+    parser.add_argument(
+        "--maps", type=str | None, default=None, help="PNG for a grid of the layers' feature maps"
+    )
+    parser.add_argument(
+        "--chart", type=str | None, default=None, help="PNG for a chart of the numbers by depth"
+    )
+    given = _parse(parser, words)
+    _require_writable(given["json"], given["maps"], given["chart"])
+    pixels = _rgb(files.read(Path(given["picture"])))
+    model = _model(given["checkpoint"] or _newest(None), None, "mindspore")
+    patterns = [pattern.strip() for pattern in given["layers"].split(",")]
+    with inside.tapped(model, patterns) as taps:
+        model.enhance(pixels[:INSPECTED, :INSPECTED].astype(np.float32))
+    if taps.note:
+        print(taps.note, file=sys.stderr)
+    numbers = {
+        name: asdict(inside.forward_numbers(features)) for name, features in taps.features.items()
+    }
+    if given["gradients"]:
+        for name, back in inside.gradients(model, pixels[:INSPECTED, :INSPECTED], patterns).items():
+            numbers[name].update(asdict(back))
+    print(drawing.text_table(numbers))
+    if given["json"]:
+        _write_text(Path(given["json"]), json.dumps(numbers, indent=2) + "\n")
+    if given["maps"]:
+        files.write(Path(given["maps"]), Picture(drawing.feature_maps(taps.features)))
+    if given["chart"]:
+        files.write(Path(given["chart"]), Picture(drawing.chart(numbers)))
+    return 0
+
+
+def export(words: list[str]) -> int:
+    """write a network, or its trunk, for other programs: ONNX or MindIR, checked at once"""
+    from sr_app.inference import export as exporting
+    from sr_app.inference.engines import Part
+    from sr_app.nets import weights
+
+    parser = _parser("export", export)
+    parser.add_argument("checkpoint", type=str, help="a checkpoint or a run's folder")
+    parser.add_argument("--format", type=exporting.Format, default="onnx", help="onnx or mindir")
+    parser.add_argument("--part", type=Part, default="network", help="trunk or network")
+    parser.add_argument("--size", type=str, default="dynamic", help="HEIGHTxWIDTH, or dynamic")
+    parser.add_argument(
+        "-o", "--output", type=str | None, default=None, help="by default beside the checkpoint"
+    )
+    given = _parse(parser, words)
+    source = _checkpoint_file(Path(given["checkpoint"]))
+    form, part = given["format"], given["part"]
+    suffix = "" if part == "network" else f"_{part}"
+    target = Path(given["output"] or source.with_name(f"{source.stem}{suffix}.{form}"))
+    if exporting.ENDINGS.get(target.suffix) != form:
+        raise ConfigError(f"--output {target}: the name of a {form} file ends in .{form}")
+    size = None if given["size"] == "dynamic" else _size(given["size"])
+    about = exporting.export(weights.read(source), target, form, part, size)
+    largest = max(about["largest_difference"].values())
+    print(
+        f"{source} -> {target}, {part}, size {about['size']}; at "
+        f"{' and '.join(about['largest_difference'])} its results differ from the source's by at "
+        f"most {largest:.1e} of 255; described in {exporting.beside(target)}"
+    )
+    return 0
+
+
+def convert(words: list[str]) -> int:
+    """EDSR's weights from PyTorch (EDSR-PyTorch, BasicSR) to a checkpoint, or back"""
+    from sr_app import convert as converting
+    from sr_app.nets import weights
+
+    parser = _parser("convert", convert)
+    parser.add_argument("source", type=str, help="a .pt, .pth or .safetensors of theirs, or ours")
+    parser.add_argument("output", type=str, help="the file to write")
+    parser.add_argument(
+        "--to",
+        type=converting.Style | None,
+        default=None,
+        help="edsr-pytorch or basicsr: write our checkpoint with their names; by default the "
+        "source is theirs",
+    )
+    parser.add_argument(
+        "--value-range",
+        type=Literal[1, 255] | None,
+        default=None,
+        help="of the PyTorch network's pictures, 1 or 255; by default what its file tells, or 255",
+    )
+    parser.add_argument(
+        "--residual-scale",
+        type=float,
+        default=1.0,
+        help="isn't in their files: 1 for EDSR-baseline, 0.1 for the full EDSR",
+    )
+    given = _parse(parser, words)
+    source, target = Path(given["source"]), Path(given["output"])
+    value_range = given["value_range"]
+    if given["to"] is None:
+        if target.suffix != ".safetensors":
+            raise ConfigError(f"{target}: a checkpoint's name ends in .safetensors")
+        found = converting.from_torch(source, given["residual_scale"], value_range)
+        weights.write(target, found)
+    else:
+        if target.suffix not in converting.ENDINGS:
+            raise ConfigError(f"{target}: its name must end in {', '.join(converting.ENDINGS)}")
+        found = weights.read(_checkpoint_file(source))
+        converting.to_torch(found, target, given["to"], value_range or 255)
+    config = found.config
+    print(
+        f"{source} -> {target}: EDSR of {config.blocks} blocks x {config.features}, "
+        f"x{config.scale}, residual scale {config.residual_scale:g}"
+    )
+    return 0
+
+
+INSPECTED = 256  # pixels a side that `inspect` looks at, from the top left corner
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "train": train,
     "eval": evaluate,
@@ -365,6 +519,9 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "check-data": check_data,
     "demo": demo,
     "doctor": doctor,
+    "inspect": inspect,
+    "export": export,
+    "convert": convert,
 }
 
 
@@ -402,20 +559,76 @@ def _parse(parser: ArgumentParser, words: list[str]) -> dict[str, Any]:
     return given
 
 
-def _model(given: Path | str, scale: int | None) -> "Model":
-    """The network of a checkpoint file or of a run's folder; of `scale`, if one is asked for."""
+def _model(
+    given: Path | str, scale: int | None, engine: str = "auto", mode: "Mode" = "jit"
+) -> "Model":
+    """The network of a checkpoint, of a run's folder or an exported file; of `scale`, if one is
+    asked for. See `Model.load`."""
     from sr_app.inference.model import Model
-    from sr_app.training.checkpoint import BEST, LATEST
 
+    if engine == "auto" and os.environ.get(INSPECT):
+        engine = "mindspore"  # the only one that can be looked into
     path = Path(given)
-    if path.is_dir():
-        best = path / BEST if (path / BEST).exists() else path / LATEST  # stopped before it scored
-        model = Model.load(best, path.name)
-    else:
-        model = Model.load(path)
+    file = _checkpoint_file(path)
+    model = Model.load(file, path.name if path.is_dir() else None, engine, mode)
     if scale not in (None, model.scale):
         raise ConfigError(f"--scale {scale} was asked for, but {path} enlarges x{model.scale}")
     return model
+
+
+def _checkpoint_file(path: Path) -> Path:
+    """The file itself, or the best of a run's folder (the latest, if it never scored)."""
+    if not path.is_dir():
+        return path
+    from sr_app.training.checkpoint import BEST, LATEST
+
+    return path / BEST if (path / BEST).exists() else path / LATEST
+
+
+def _add_engine(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--engine",
+        type=str,
+        default="auto",
+        help="mindspore, onnxruntime or openvino; auto takes the fastest that is installed",
+    )
+    parser.add_argument(
+        "--mode", type=Literal["jit", "pynative"], default="jit", help="pynative: to debug"
+    )
+
+
+@contextmanager
+def _looking(model: "Model") -> Iterator[None]:
+    """Tell of the layers that SR_INSPECT names, with commas between, as their results come."""
+    patterns = os.environ.get(INSPECT)
+    if not patterns:
+        yield
+        return
+    from sr_app.inference.inspect import tapped
+
+    def tell(name: str, features: "NDArray[np.float32]") -> None:
+        shape = " x ".join(map(str, features.shape))
+        print(f"{name}: {shape}, {features.min():.4g} .. {features.max():.4g}", file=sys.stderr)
+
+    with tapped(model, patterns.split(","), tell) as taps:
+        if taps.note:
+            print(taps.note, file=sys.stderr)
+        yield
+
+
+def _rgb(picture: Picture) -> "NDArray[np.uint8]":
+    """Its colour as RGB of 8 bits."""
+    pixels = picture.color
+    if pixels.dtype != np.uint8:
+        pixels = np.rint(pixels / (np.iinfo(pixels.dtype).max / 255)).astype(np.uint8)
+    return np.broadcast_to(pixels, (picture.height, picture.width, 3))
+
+
+def _size(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"([0-9]{1,5})x([0-9]{1,5})", text)
+    if match is None:
+        raise ConfigError(f"--size must be dynamic or HEIGHTxWIDTH, like 48x64, got {text!r}")
+    return int(match[1]), int(match[2])
 
 
 def _newest(scale: int | None) -> Path:

@@ -60,7 +60,7 @@ def to_torch(weights: Weights, path: Path, style: Style, value_range: float = VA
     if style == "edsr-pytorch":
         for name, sign in zip(SHIFTS, (-1, 1), strict=True):
             theirs[f"{name}.weight"] = np.eye(3, dtype=np.float32).reshape(3, 3, 1, 1)
-            theirs[f"{name}.bias"] = np.float32(sign * value_range * np.array(MEAN))
+            theirs[f"{name}.bias"] = (sign * value_range * np.array(MEAN)).astype(np.float32)
     try:
         with replacing(path) as temporary:
             if path.suffix in PICKLED:
@@ -112,8 +112,8 @@ def _array(value: Any) -> NDArray[Any] | None:
 def _torch(path: Path) -> Any:
     if find_spec("torch") is None:
         raise ConfigError(
-            f"{path}: {path.suffix} is PyTorch's format and needs PyTorch: pip install '.[convert]'; "
-            "or save the weights as .safetensors, which needs nothing"
+            f"{path}: {path.suffix} is PyTorch's format and needs PyTorch: pip install "
+            "'.[convert]'; or save the weights as .safetensors, which needs nothing"
         )
     import torch
 
@@ -136,7 +136,8 @@ def _shape(theirs: Named, style: Style, path: Path) -> EDSRConfig:
     except (KeyError, IndexError, ZeroDivisionError):
         features, factor = 0, 0
     stages = (factor,) * sum(stage.format(2 * k) in theirs for k in range(2))
-    scale = next((scale for scale, each in STAGES.items() if each == stages), None)
+    scales: tuple[Literal[2, 3, 4], ...] = (2, 3, 4)
+    scale = next((each for each in scales if STAGES[each] == stages), None)
     if not (blocks and features and scale):
         raise CheckpointError(
             f"{path}: these are no EDSR's weights by EDSR-PyTorch's or BasicSR's names; its keys "

@@ -1,16 +1,17 @@
 """A network as an ONNX graph, written from its description: no MindSpore and no tracing, so that
 height and width stay free and nothing of one picture's size is baked in."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from onnx import TensorProto, checker, helper, numpy_helper
 
 from sr_app.inference.engines import Part
 from sr_app.nets.description import MEAN, STAGES, VALUE_RANGE, EDSRConfig
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto
+    from onnx import ModelProto, NodeProto, ValueInfoProto
 
     from sr_app.nets.weights import Arrays
 
@@ -24,9 +25,9 @@ class _Writer:
     def __init__(self, arrays: "Arrays") -> None:
         self.arrays = arrays
         self.nodes: list[NodeProto] = []
-        self.constants = dict[str, np.ndarray]()
+        self.constants = dict[str, NDArray[np.float32]]()
 
-    def add(self, operator: str, *inputs: str, **attributes: object) -> str:
+    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         result = f"{operator.lower()}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, inputs, [result], **attributes))
         return result
@@ -102,6 +103,6 @@ def _trunk(writer: _Writer, config: EDSRConfig, head: str) -> str:
     return writer.add("Add", head, writer.convolution(x, "trunk.last"))
 
 
-def _value(name: str, channels: int, height: int | str, width: int | str) -> object:
-    shape = ["batch", channels, height, width]
+def _value(name: str, channels: int, height: int | str, width: int | str) -> "ValueInfoProto":
+    shape: list[int | str | None] = ["batch", channels, height, width]
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)

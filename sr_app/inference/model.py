@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sr_app.errors import ConfigError
+from sr_app.errors import CheckpointError, ConfigError
 from sr_app.image.tiles import apply_tiled, plan
 from sr_app.inference.engines import Engine, EngineName, Mode, chosen, make_engine
 from sr_app.inference.export import ENDINGS, open_exported
@@ -83,6 +83,13 @@ class Model:
     def parameters(self) -> int:
         """How many numbers the network has learned."""
         return self.config.parameters
+
+    @property
+    def arrays(self) -> Arrays:
+        """The weights; CheckpointError for an exported file, which keeps them to itself."""
+        if self._arrays is None:
+            raise CheckpointError(f"{self.name}: an exported network's weights can't be had")
+        return self._arrays
 
     def fill(self, arrays: Arrays) -> None:
         """Take other weights, in place; the compiled kernel uses them from the next call on."""

@@ -13,7 +13,7 @@ from sr_app.nets.table import NetworkConfig, make
 from sr_app.nets.weights import Arrays
 
 Look = Callable[[str, Tensor], None]
-BOUNDARY = ("head", "trunk", "tail")
+BOUNDARY = ("head", "trunk")
 """The cells whose results can be seen without leaving the compiled kernels."""
 
 
@@ -81,7 +81,7 @@ class StaticNetwork:
         """See `Engine`; `look` is told (name, tensor) of each cell of BOUNDARY."""
         x = self._told("head", self._network.first(Tensor(np.ascontiguousarray(low))))
         x = self._told("trunk", self._trunk(x))
-        high: Pixels = self._told("tail", self._rest(x)).asnumpy()
+        high: Pixels = self._rest(x).asnumpy()
         return high
 
     def through_trunk(self, low: Pixels) -> tuple[Pixels, Pixels]:

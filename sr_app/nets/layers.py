@@ -48,7 +48,7 @@ def fusing(computing: Computing) -> Path | None:
 
 @contextmanager
 def portable() -> Iterator[None]:
-    """Networks made in here consist of MindSpore's own operators: what an exported file can hold."""
+    """Networks made in here are of MindSpore's own operators: what exported files can hold."""
     kernels.hold_to_avx2()
     token = _portable.set(True)
     try:
