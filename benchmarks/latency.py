@@ -63,7 +63,7 @@ def main() -> None:
         cases, rounds = [Forward(1356, 2040, tile=512)], 1
         sides = [name for name in sides if name in LARGE]
     else:
-        cases, rounds = [Forward(side, side) for side in (48, 128, 256)], 11
+        cases, rounds = [Forward(side, side) for side in (48, 128, 256)], 9
 
     figures = {f"{each.height} x {each.width}": compare(each, sides, rounds) for each in cases}
     rows = [row for size, figure in figures.items() for row in rows_of(size, figure)]

@@ -131,9 +131,7 @@ class Evil:
 
 
 @needs_torch
-def test_nothing_in_a_file_is_executed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_in_a_file_is_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     monkeypatch.chdir(tmp_path)

@@ -118,7 +118,9 @@ def test_auto_takes_the_first_that_is_installed(monkeypatch: pytest.MonkeyPatch)
     assert chosen("auto", "pynative") == "mindspore"
     there.clear()
     assert chosen("auto", "jit") == "mindspore"
-    with pytest.raises(ConfigError, match=r"openvino isn't installed; pip install '\.\[openvino\]'"):
+    with pytest.raises(
+        ConfigError, match=r"openvino isn't installed; pip install '\.\[openvino\]'"
+    ):
         chosen("openvino", "jit")
 
 

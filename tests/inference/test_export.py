@@ -36,7 +36,9 @@ def source(network: Callable[..., EDSR]) -> Weights:
 
 
 @pytest.mark.parametrize("form", [ONNX, "mindir"])
-@pytest.mark.parametrize("scale", [2, 3, 4])
+@pytest.mark.parametrize(
+    "scale", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)]
+)
 def test_an_exported_network_gives_the_same_at_any_size(
     form: Format, scale: int, tmp_path: Path
 ) -> None:
@@ -68,7 +70,7 @@ def test_the_json_tells_what_the_file_is(form: Format, source: Weights, tmp_path
         open_exported(path)
 
 
-@pytest.mark.parametrize("form", [ONNX, "mindir"])
+@pytest.mark.parametrize("form", [ONNX, pytest.param("mindir", marks=pytest.mark.slow)])
 def test_no_parity_is_no_file(
     form: Format, source: Weights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
