@@ -406,18 +406,18 @@ def inspect(words: list[str]) -> int:
     )
     given = _parse(parser, words)
     _require_writable(given["json"], given["maps"], given["chart"])
-    pixels = _rgb(files.read(Path(given["picture"])))
+    piece = _rgb(files.read(Path(given["picture"])))[:INSPECTED, :INSPECTED]
     model = _model(given["checkpoint"] or _newest(None), None, "mindspore")
     patterns = [pattern.strip() for pattern in given["layers"].split(",")]
     with inside.tapped(model, patterns) as taps:
-        model.enhance(pixels[:INSPECTED, :INSPECTED].astype(np.float32))
+        model.enhance(piece.astype(np.float32), tile=INSPECTED)  # all of it at once
     if taps.note:
         print(taps.note, file=sys.stderr)
     numbers = {
         name: asdict(inside.forward_numbers(features)) for name, features in taps.features.items()
     }
     if given["gradients"]:
-        for name, back in inside.gradients(model, pixels[:INSPECTED, :INSPECTED], patterns).items():
+        for name, back in inside.gradients(model, piece, patterns).items():
             numbers[name].update(asdict(back))
     print(drawing.text_table(numbers))
     if given["json"]:

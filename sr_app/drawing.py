@@ -38,7 +38,7 @@ def _back(row: Mapping[str, float]) -> str:
 
 
 def feature_maps(features: Mapping[str, NDArray[np.float32]]) -> NDArray[np.uint8]:
-    """A row a layer: its first channels, (n, c, h, w), each from black (least) to white (most).
+    """A row a layer: its first channels, (n, c, h, w), each from black (least) to white (the 99th percentile).
 
     At most 8 channels and 24 layers, spread evenly over what there is.
     """
@@ -85,7 +85,8 @@ def _evenly(things: list[NDArray[np.float32]] | list[str], most: int) -> list:  
 
 
 def _gray(channel: NDArray[np.float32]) -> NDArray[np.uint8]:
-    least, most = float(channel.min()), float(channel.max())
-    span = most - least or 1.0
-    gray: NDArray[np.uint8] = np.rint((channel - least) * (255 / span)).astype(np.uint8)
+    least, most = float(channel.min()), float(np.percentile(channel, 99))
+    span = most - least or float(np.ptp(channel)) or 1.0
+    bright = np.clip((channel - least) * (255 / span), 0, 255)
+    gray: NDArray[np.uint8] = np.rint(bright).astype(np.uint8)
     return gray
