@@ -88,6 +88,22 @@ def test_the_first_sentence_is_the_measured_number() -> None:
     assert f"**{ours:.2f} dB on Set5 x2**, {ours - bicubic:.1f} dB above bicubic" in README
 
 
+def test_the_table_of_latency_is_made_from_its_results() -> None:
+    figures = result("latency.json")["figures"]
+    last = list(figures.values())[-1]
+    sizes = [size.split(" x ")[0] for size in figures]
+    lines = [f"| | {' | '.join(sizes)} | of PyNative | GFLOP/s | peak MB |"]
+    lines.append("|---" * (len(sizes) + 4) + "|")
+    for name, side in last["sides"].items():
+        times = [each["sides"][name]["milliseconds"]["median"] for each in figures.values()]
+        lines.append(
+            f"| {name} | {' | '.join(f'{time:.1f}' for time in times)} "
+            f"| {side['over_pynative']:.2f} | {side['gflops']:.0f} | {side['peak_mb']:.0f} |"
+        )
+    lines.append(f"| a matrix product |{' |' * (len(sizes) + 1)} {last['peak_gflops']:.0f} | |")
+    assert block("latency.json") == "\n".join(lines)
+
+
 def test_the_table_of_speed_is_made_from_its_results() -> None:
     lines = ["| batch | ours / PyTorch | ours / channels_last | peak memory, ours / PyTorch |"]
     lines.append("|---|---|---|---|")

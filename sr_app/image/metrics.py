@@ -6,7 +6,6 @@ from math import inf, log10
 
 import numpy as np
 from numpy.typing import NDArray
-from skimage.metrics import structural_similarity
 
 from sr_app.errors import DataError
 from sr_app.image.color import luma
@@ -36,6 +35,8 @@ def ssim(a: NDArray[np.generic], b: NDArray[np.generic], shave: int = 0) -> floa
     Raises DataError for different sizes or less than 11 pixels a side.
     """
     a, b = _shaved(a, b, shave, least=_WINDOW)
+    from skimage.metrics import structural_similarity  # it loads much of SciPy: half a second
+
     value = structural_similarity(
         a,
         b,

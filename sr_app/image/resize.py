@@ -1,11 +1,13 @@
 """MATLAB's imresize (bicubic, antialiased), exact to the bit: how low pictures are made."""
 
 from math import ceil
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 _KERNEL_WIDTH = 4
@@ -56,7 +58,7 @@ def _cubic(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(x <= 1, inner, np.where(x <= 2, outer, 0.0))
 
 
-def _weights(length: int, new_length: int, scale: float) -> csr_array:
+def _weights(length: int, new_length: int, scale: float) -> "csr_array":
     """The (new_length, length) banded matrix of one pass: MATLAB's `contributions`."""
     stretch = min(scale, 1.0)
     width = _KERNEL_WIDTH / stretch
@@ -70,11 +72,13 @@ def _weights(length: int, new_length: int, scale: float) -> csr_array:
     taps = mirrored[(taps - 1) % (2 * length)]
     used = weights != 0
     starts = np.concatenate([[0], used.sum(axis=1).cumsum()])
+    from scipy.sparse import csr_array  # a quarter of a second, for what seldom resizes
+
     return csr_array((weights[used], taps[used], starts), shape=(new_length, length))
 
 
 def _resize_dimension(
-    pixels: NDArray[_Scalar], dimension: int, weights: csr_array
+    pixels: NDArray[_Scalar], dimension: int, weights: "csr_array"
 ) -> NDArray[_Scalar]:
     """One pass: multiply every line along the dimension by the weights; same dtype."""
     lines = np.moveaxis(pixels, dimension, 0)
