@@ -32,7 +32,7 @@ SIDES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "MindSpore jit": ("mindspore", "forward_mindspore", {"kernels": "off", "how": "jit"}),
     "ours, PyNative": ("mindspore", "forward_mindspore", {"kernels": "on", "how": "pynative"}),
     OURS: ("mindspore", "forward_mindspore", {"kernels": "on", "how": "static"}),
-    "ours, one jit": ("mindspore", "forward_mindspore", {"kernels": "on", "how": "jit"}),
+    "ours, jit": ("mindspore", "forward_mindspore", {"kernels": "on", "how": "jit"}),
     "PyTorch": ("torch", "forward_pytorch", {"how": "eager"}),
     "PyTorch channels_last": ("torch", "forward_pytorch", {"how": "channels_last"}),
     "PyTorch compiled": ("torch", "forward_pytorch", {"how": "compile"}),
