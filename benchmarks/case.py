@@ -33,7 +33,7 @@ class Case:
 
     @property
     def operations(self) -> float:
-        """Of one step, as sums written out take them: 2 for a product, forward and two backwards."""
+        """Of a step, as sums written out take them: 2 for a product; forward, two backwards."""
         features, pixels = self.features, self.batch * self.patch**2
         trunk = (2 * self.blocks + 1) * features**2
         ends = 3 * features + SCALE**2 * features**2 + SCALE**2 * 3 * features
