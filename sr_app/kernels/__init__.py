@@ -33,8 +33,8 @@ def choice(device: str) -> Choice:
     """Whether our operators are used on MindSpore's device (CPU, GPU, Ascend).
 
     Where they aren't, MindSpore's convolution is held to AVX2: on AVX-512 processors it is 80 times
-    too slow otherwise (and ours half as fast with it). So this must come before the first
-    convolution. Set ONEDNN_MAX_CPU_ISA to choose otherwise.
+    too slow otherwise. So this must come before the first convolution. Set ONEDNN_MAX_CPU_ISA to
+    choose otherwise.
     Decided once, told in one line; raises ConfigError when SR_KERNELS or SR_THREADS is not what it
     can be.
     """
