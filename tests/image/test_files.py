@@ -18,6 +18,7 @@ from PIL import ExifTags, Image, ImageCms, ImageOps, TiffImagePlugin
 
 from sr_app.errors import PictureError
 from sr_app.image.files import SUFFIXES, header_size, is_picture_name, read, read_rgb, write
+from sr_app.image.limits import Limits
 from sr_app.image.picture import Picture
 
 ALPHA = (".png", ".webp", ".tif", ".tiff")
@@ -472,7 +473,7 @@ def test_a_damaged_file_gives_a_picture_or_an_error_and_nothing_else(
     for place, change in places:
         data[int(place * (len(data) - 1))] ^= change
     path.write_bytes(data)
-    for look in (header_size, lambda path: read(path, max_pixels=10_000)):
+    for look in (header_size, lambda path: read(path, Limits(10_000))):
         try:
             look(path)
         except PictureError as error:
@@ -482,9 +483,9 @@ def test_a_damaged_file_gives_a_picture_or_an_error_and_nothing_else(
 def test_too_many_pixels_are_refused_before_decoding(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     write(path, Picture(random_pixels(3)))
-    assert read(path, max_pixels=13 * 9).height == 13
+    assert read(path, Limits(13 * 9)).height == 13
     with pytest.raises(PictureError, match="9 x 13 pixels, over the limit of 116"):
-        read(path, max_pixels=13 * 9 - 1)
+        read(path, Limits(13 * 9 - 1))
     data = bytearray(path.read_bytes())
     data[16:24] = struct.pack(">II", 40_000, 40_000)
     data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))

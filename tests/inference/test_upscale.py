@@ -17,7 +17,7 @@ class Nearest:
     config = EDSRConfig(blocks=1)
 
     def enhance(
-        self, low: NDArray[np.float32], progress: Progress | None = None
+        self, low: NDArray[np.float32], progress: Progress | None = None, tile: int = 192
     ) -> NDArray[np.float32]:
         return low.repeat(2, axis=0).repeat(2, axis=1)
 
