@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from PIL import ImageFile
+from PIL import Image, ImageFile
 
 if sys.platform != "win32":
     import resource
@@ -36,14 +36,15 @@ LIMITS = Limits()
 @contextmanager
 def bounded(pixels: int, limits: Limits) -> Iterator[None]:
     """Decode something of `pixels` pixels here: with a bound on memory where the system has one
-    (Linux), so that a small file that unfolds to gigabytes ends in MemoryError."""
-    before = ImageFile.LOAD_TRUNCATED_IMAGES
-    ImageFile.LOAD_TRUNCATED_IMAGES = limits.allow_truncated
+    (Linux), so that a small file that unfolds to gigabytes ends in MemoryError; and with our limits
+    in place of Pillow's global ones, which are put back."""
+    before = ImageFile.LOAD_TRUNCATED_IMAGES, Image.MAX_IMAGE_PIXELS
+    ImageFile.LOAD_TRUNCATED_IMAGES, Image.MAX_IMAGE_PIXELS = limits.allow_truncated, None
     try:
         with _bounded_memory(_SPARE + _BYTES_A_PIXEL * pixels):
             yield
     finally:
-        ImageFile.LOAD_TRUNCATED_IMAGES = before
+        ImageFile.LOAD_TRUNCATED_IMAGES, Image.MAX_IMAGE_PIXELS = before
 
 
 @contextmanager

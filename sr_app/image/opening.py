@@ -1,7 +1,6 @@
 """Open a stranger's picture file: what it is by its content, and what it says before decoding.
 
-Pillow's classes are called directly, since Image.open would apply its own pixel limit, a global
-one, and try formats that are not meant here.
+Pillow's classes are called directly, since Image.open would try formats that are not meant here.
 """
 
 import re
@@ -15,7 +14,6 @@ from PIL import (
     AvifImagePlugin,
     BmpImagePlugin,
     GifImagePlugin,
-    Image,
     ImageFile,
     JpegImagePlugin,
     PngImagePlugin,
@@ -52,6 +50,8 @@ class Album:
             pixels = image.size[0] * image.size[1]
             with failing_as(_damaged(path, image.format)), bounded(pixels, self._limits):
                 frame = decode.frame(path, image, self.header, index)
+            if self.header.count == 1:
+                image.close()  # Pillow's own copy of the pixels, while they are worked on
             yield frame
 
 
@@ -79,21 +79,15 @@ def looks_like_a_picture(path: Path) -> bool:
 
 
 class _TiffImageFile(TiffImagePlugin.TiffImageFile):
-    """Pillow's, but without its global pixel limit, which it applies when it loads, and with the
-    header of float colours, which it can't decode (OpenCV does)."""
+    """Pillow's, with the header of float colours, which it can't decode (OpenCV does)."""
 
     def _setup(self) -> None:
         try:
             super()._setup()
         except SyntaxError:
-            if decode.tiff_depth(self.tag_v2) != (32, 3):
+            if decode.tiff_depth(self.tag_v2) not in ((32, 3), (32, 4)):
                 raise
             self._mode, self.tile = "RGB", []
-
-    def load_prepare(self) -> None:
-        if self._im is None:
-            self.im = Image.new(self.mode, self._tile_size).im
-        ImageFile.ImageFile.load_prepare(self)
 
 
 def _heif(file: Any) -> ImageFile.ImageFile:
