@@ -4,6 +4,7 @@ Pillow cuts 16-bit colour to 8 bits without a word and has no float colour; Open
 """
 
 import io
+import logging
 import os
 import struct
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from PIL import ExifTags, Image, ImageCms, ImageFile, PngImagePlugin, TiffImagePlugin, TiffTags
+from PIL import ExifTags, Image, ImageCms, ImageFile, TiffImagePlugin, TiffTags
 
 from sr_app.errors import PictureError
 from sr_app.image.picture import Frame, Header, Picture
@@ -30,6 +31,7 @@ EXIF_IN_TIFF = (  # the tags of a TIFF that tell about the picture, not about th
     ExifTags.Base.Copyright,
     *EXIF_FOLDERS,
 )
+_log = logging.getLogger(__name__)
 _BAND = 256  # rows that are copied from Pillow at a time
 _MODES = {  # Pillow's modes that are read with 8 bits, and what becomes of them
     "1": "L",
@@ -85,7 +87,7 @@ def frame(path: Path, image: ImageFile.ImageFile, header: Header, index: int) ->
         if image.mode in ("CMYK", "LAB"):
             profile = None  # what it described is now sRGB
     if image.format != "TIFF":  # both libraries have turned a TIFF already
-        pixels = _turned(pixels, image.getexif().get(ExifTags.Base.Orientation, 1))
+        pixels = _turned(pixels, _orientation(path, image))
     picture = Picture(np.ascontiguousarray(pixels), profile, _exif(image), _dpi(image))
     return Frame(picture, float(image.info.get("duration") or 0) if header.animated else 0.0)
 
@@ -94,14 +96,19 @@ def _upright_size(path: Path, image: ImageFile.ImageFile) -> tuple[int, int]:
     width, height = image.size
     if image.format == "TIFF":  # Pillow gives a TIFF's size upright
         return height, width
-    if isinstance(image, PngImagePlugin.PngImageFile):
-        if _has_late_texts(path):
-            image.load()
+    if image.format == "PNG" and _has_late_texts(path):
+        image.load()
+    return (width, height) if _orientation(path, image) in (5, 6, 7, 8) else (height, width)
+
+
+def _orientation(path: Path, image: ImageFile.ImageFile) -> int:
+    """One of EXIF's eight, 1 being upright. Damaged EXIF is no reason to refuse the picture."""
+    try:
         exif = Image.Image.getexif(image)  # PngImageFile's own decodes the whole picture
-    else:
-        exif = image.getexif()
-    turned = exif.get(ExifTags.Base.Orientation, 1) in (5, 6, 7, 8)
-    return (width, height) if turned else (height, width)
+        return int(exif.get(ExifTags.Base.Orientation, 1))
+    except Exception as error:  # Pillow raises nearly anything
+        _log.warning("%s: its EXIF is damaged and left out (%s)", path, error)
+        return 1
 
 
 def _plays(image: ImageFile.ImageFile) -> int:
@@ -354,13 +361,18 @@ def _dpi(image: ImageFile.ImageFile) -> tuple[float, float] | None:
 def _exif(image: ImageFile.ImageFile) -> bytes | None:
     """The EXIF block of a decoded image, saying that the picture is upright."""
     block = image.info.get("exif")
-    if block:
-        return _upright(EXIF_START + block.removeprefix(EXIF_START))
-    tags, kept = image.getexif(), Image.Exif()
-    for tag in EXIF_IN_TIFF:
-        if tag in tags:
-            kept[tag] = tags.get_ifd(tag) if tag in EXIF_FOLDERS else tags[tag]
-    return kept.tobytes() if kept else None
+    kept = Image.Exif()
+    try:
+        if block:
+            kept.load(block)
+            return _upright(EXIF_START + block.removeprefix(EXIF_START)) if kept else None
+        tags = image.getexif()
+        for tag in EXIF_IN_TIFF:
+            if tag in tags:
+                kept[tag] = tags.get_ifd(tag) if tag in EXIF_FOLDERS else tags[tag]
+        return kept.tobytes() if kept else None
+    except Exception:  # damaged: Pillow raises nearly anything, and others could not read it either
+        return None
 
 
 def _upright(exif: bytes) -> bytes:

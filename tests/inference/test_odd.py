@@ -4,6 +4,7 @@ import faulthandler
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -147,17 +148,16 @@ def test_a_mutated_file_ends_in_a_whole_picture_or_an_error(
         data[int(place * (reach - 1))] ^= change
     start = int(doubled[0] * len(data))
     data[start:start] = data[start : start + doubled[1]]
-    folder = tmp_path / "case"
-    folder.mkdir(exist_ok=True)
-    (folder / "in").write_bytes(data[: int(kept * len(data))])
     wish = Wish(limits=Limits(max_pixels=1_500_000, allow_truncated=allow_truncated))
-    try:
-        outcome = upscale_file(Job(folder / "in", folder / target), networks, wish)
-    except SrAppError as error:
-        assert str(folder) in str(error)
-        assert [path.name for path in folder.iterdir()] == ["in"]
-        return
-    assert {path.name for path in folder.iterdir()} == {"in", target}
-    if outcome.pictures == 1:
-        assert read(folder / target).pixels.shape[:2] == outcome.after[::-1]  # type: ignore[index]
-    (folder / target).unlink()
+    with TemporaryDirectory(dir=tmp_path) as place:
+        source, result = Path(place) / "in", Path(place) / target
+        source.write_bytes(data[: int(kept * len(data))])
+        try:
+            outcome = upscale_file(Job(source, result), networks, wish)
+        except SrAppError as error:
+            assert place in str(error)
+            assert list(Path(place).iterdir()) == [source]
+            return
+        assert set(Path(place).iterdir()) == {source, result}
+        if outcome.pictures == 1:
+            assert read(result).pixels.shape[:2] == outcome.after[::-1]  # type: ignore[index]
