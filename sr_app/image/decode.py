@@ -81,6 +81,7 @@ def frame(path: Path, image: ImageFile.ImageFile, header: Header, index: int) ->
         image.load()  # also of 16 bits: OpenCV takes a cut-off file for a black rest
     profile = image.info.get("icc_profile")
     if bits > 8:
+        image.im = Image.new(image.mode, (1, 1)).im  # frees the memory of what isn't used
         pixels = _decode_deep(path, image, index)
     else:
         pixels = _decode_8(path, image, channels if not header.animated else header.channels)

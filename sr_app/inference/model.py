@@ -61,6 +61,10 @@ class Model:
         """Take other weights, in place; the compiled kernel uses them from the next call on."""
         weights.fill(self._network, arrays, self.name)
 
+    def anew(self) -> "Model":
+        """The same network built again: after an error MindSpore's compiled kernel is broken."""
+        return Model(self.config, weights.gather(self._network), self.name)
+
     def enhance(
         self, low: NDArray[np.float32], progress: Progress | None = None, tile: int = TILE
     ) -> NDArray[np.float32]:

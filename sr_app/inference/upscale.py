@@ -1,7 +1,9 @@
 """A larger picture from a picture: what goes in (gray, alpha, depth, profile) comes out."""
 
+import errno
 import logging
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from math import ceil
 from typing import Any
 
@@ -17,6 +19,7 @@ from sr_app.inference.model import TILE, Model, Progress, ensemble
 from sr_app.settings import require_within
 
 _log = logging.getLogger(__name__)
+_OUT_OF_MEMORY = re.compile(rf"memory|bad_alloc|AOT kernel.* is {errno.ENOMEM}\b", re.IGNORECASE)
 LEAST_TILE, MOST_TILE = 8, 8192
 
 
@@ -65,6 +68,10 @@ class Upscaler:
     ) -> Iterator[NDArray[Any]]:
         """Bands of the enlarged picture, as high as a row of tiles, finished in `dtype`; or,
         without one, as they come from the network."""
+
+        def finish(high: NDArray[np.float32]) -> NDArray[Any]:
+            return high if dtype is None else _finished(high, dtype)
+
         scale, width = self.model.scale, picture.width
         top = done = 0
         while top < picture.height:
@@ -75,41 +82,53 @@ class Upscaler:
             rest = ceil((picture.height - bottom) / self.tile) * ceil(width / across)
             for left in range(0, width, across):
                 right = min(left + across, width)
-                high = self._piece(picture, slice(top, bottom), slice(left, right))
-                high = high if dtype is None else _finished(high, dtype)
-                band[:, scale * left : scale * right] = high
+                place = band[:, scale * left : scale * right]
+                self._fill(place, finish, picture, slice(top, bottom), slice(left, right))
                 done += 1
                 if progress is not None:
                     progress(done, done + ceil((width - right) / across) + rest)
             yield band
             top = bottom
 
-    def _piece(self, picture: Picture, rows: slice, columns: slice) -> NDArray[np.float32]:
-        """The enlarged (rows, columns), in smaller and smaller pieces if memory runs out."""
+    def _fill(
+        self,
+        place: NDArray[Any],
+        finish: Callable[[NDArray[np.float32]], NDArray[Any]],
+        picture: Picture,
+        rows: slice,
+        columns: slice,
+    ) -> None:
+        """Write the enlarged (rows, columns) to their place, finished; in ever smaller pieces if
+        memory runs out."""
         try:
-            return self._piece_at_once(picture, rows, columns)
+            place[...] = finish(self._piece(picture, rows, columns))
+            return
         except (MemoryError, RuntimeError) as error:
             if not _is_out_of_memory(error):
                 raise
             found = str(error)
         height, width = rows.stop - rows.start, columns.stop - columns.start
-        self.tile = min(self.tile, max(height, width) // 2)
-        if self.tile < LEAST_TILE:
+        smaller = min(self.tile, max(height, width) // 2)
+        if smaller < LEAST_TILE:
             raise PictureError(
                 f"the device has not even memory for a tile of {max(height, width)} pixels; "
                 f"close other programs or take a smaller network ({found})"
             )
-        _log.warning("the device is out of memory: going on with tiles of %d", self.tile)
+        if smaller < self.tile:
+            _log.warning("the device is out of memory: going on with tiles of %d", smaller)
+        self.tile, self.model = smaller, self.model.anew()
         s = self.model.scale
-        joined = np.empty((s * height, s * width, picture.pixels.shape[2]), np.float32)
         for part in plan(height, width, self.tile, 0):
             y, x = part.core
-            joined[s * y.start : s * y.stop, s * x.start : s * x.stop] = self._piece(
-                picture, _moved(y, rows.start), _moved(x, columns.start)
+            self._fill(
+                place[s * y.start : s * y.stop, s * x.start : s * x.stop],
+                finish,
+                picture,
+                _moved(y, rows.start),
+                _moved(x, columns.start),
             )
-        return joined
 
-    def _piece_at_once(self, picture: Picture, rows: slice, columns: slice) -> NDArray[np.float32]:
+    def _piece(self, picture: Picture, rows: slice, columns: slice) -> NDArray[np.float32]:
         """The enlarged (rows, columns), in 0..255; all channels."""
         scale, has_alpha = self.model.scale, picture.alpha is not None
         # Beyond the picture's edge the network would see zeros, which tint the border. It is given
@@ -144,8 +163,9 @@ def _finished(high: NDArray[np.float32], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """MindSpore tells it as RuntimeError, in words that depend on the device."""
-    return isinstance(error, MemoryError) or "memory" in str(error).lower()
+    """MindSpore tells it as RuntimeError, in words that depend on the device; our own operators by
+    ENOMEM."""
+    return isinstance(error, MemoryError) or _OUT_OF_MEMORY.search(str(error)) is not None
 
 
 def _share(length: int, longest: int) -> int:

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -119,6 +120,7 @@ Sizes agree(const Operator& op, int count, const int* ranks, const int64_t* cons
 // ---- oneDNN's objects, which free themselves, and its errors as exceptions
 
 void check(dnnl_status_t status, const char* what) {
+  if (status == dnnl_out_of_memory) throw std::bad_alloc();
   if (status != dnnl_success) {
     throw std::runtime_error(std::string("oneDNN can't make or run ") + what + ", status " +
                              std::to_string(status));
@@ -422,7 +424,7 @@ class Plans {
   throw std::invalid_argument(std::string(tensor.name) + " is not float32");
 }
 
-// 0, or what MindSpore raises as an error; the reason goes to stderr, for MindSpore passes none on.
+// 0, or what MindSpore raises as an error (ENOMEM for want of memory); the reason goes to stderr, for MindSpore passes none on.
 template <const Operator& op>
 int launch(int count, void** data, const int* ranks, int64_t** shapes, const char** types) noexcept {
   static Plans& plans = *new Plans;
@@ -436,6 +438,9 @@ int launch(int count, void** data, const int* ranks, int64_t** shapes, const cha
     }
     plans.of(op, agree(op, count, ranks, shapes, false))->run(data);
     return 0;
+  } catch (const std::bad_alloc&) {  // known by its number: `upscale` goes on with smaller tiles
+    std::fprintf(stderr, "%s: out of memory\n", op.name);
+    return ENOMEM;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", op.name, error.what());
   } catch (...) {

@@ -1,5 +1,6 @@
 """What goes in comes out larger: gray, alpha, depth, profile; tiles, sizes, little memory."""
 
+import errno
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,17 @@ def test_the_ensemble_is_the_mean_of_eight_views(model: Model) -> None:
         assert difference < atol if atol else difference > 1e-3
 
 
-@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("Device(id:0) memory isn't enough")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("Device(id:0) memory isn't enough"),
+        RuntimeError("std::bad_alloc"),
+        RuntimeError(
+            f"Return value from CPU AOT kernel(x.so)'s function(conv3x3) is {errno.ENOMEM}. Any"
+        ),
+    ],
+)
 def test_out_of_memory_halves_the_tile_and_goes_on(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
