@@ -141,7 +141,7 @@ def _depth(path: Path, image: ImageFile.ImageFile) -> tuple[int, int]:
             return 16, colors + has_alpha
     if image.format == "HEIF" and image.info.get("bit_depth", 8) > 8:
         return 16, len(image.getbands())
-    if image.format == "AVIF" and _is_deep_avif(path):
+    if image.format == "AVIF" and is_deep_avif(path):
         raise _unreadable(path, "more than 8 bits of an AVIF")
     if image.mode not in _MODES:
         raise _unreadable(path, image.mode)
@@ -198,7 +198,7 @@ def _png_kind(path: Path) -> tuple[int, int]:
     return depth, color_type
 
 
-def _is_deep_avif(path: Path) -> bool:
+def is_deep_avif(path: Path) -> bool:
     """Whether an AVIF holds 10 or 12 bits, which Pillow cuts to 8 (AV1-ISOBMFF, 2.3)."""
     with path.open("rb") as file:
         head = file.read(65_536)
