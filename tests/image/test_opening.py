@@ -66,10 +66,11 @@ def test_a_profile_of_other_colours_than_the_pixels_is_an_error(tmp_path: Path) 
 
 
 def test_lab_becomes_srgb(tmp_path: Path) -> None:
-    """Lightness 54.29, a 80.81, b 69.89 (of D50, as in ICC) is sRGB's red; in whole numbers here."""
+    """Lightness 54.29, a 80.81, b 69.89 (of D50, as in ICC) is sRGB's red. Of whole numbers a step
+    is some 3 levels of sRGB."""
     image = Image.new("LAB", (9, 9), (138, 128 + 81, 128 + 70))
     image.save(tmp_path / "a.tif")
-    np.testing.assert_allclose(read(tmp_path / "a.tif").pixels[0, 0], [255, 0, 0], atol=4)
+    np.testing.assert_allclose(read(tmp_path / "a.tif").pixels[0, 0], [255, 0, 0], atol=6)
 
 
 def test_a_heif_of_10_bits_is_read_with_16(tmp_path: Path) -> None:
