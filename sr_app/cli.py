@@ -31,15 +31,8 @@ from sr_app.image.formats import FORMATS, format_of
 from sr_app.image.limits import MAX_PIXELS, Limits
 from sr_app.image.metrics import BICUBIC, PROTOCOLS, Score
 from sr_app.image.picture import Picture
-from sr_app.inference.jobs import (
-    Job,
-    Outcome,
-    Wish,
-    find_jobs,
-    upscale_file,
-    upscale_files,
-    usual_ending,
-)
+from sr_app.inference.folder import find_jobs, upscale_files, usual_ending
+from sr_app.inference.jobs import Job, Outcome, Wish, upscale_file
 
 if TYPE_CHECKING:  # they load MindSpore, which takes a second: only when a command needs it
     from sr_app.inference.evaluate import PictureScore, SetScores, Upscale

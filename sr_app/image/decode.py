@@ -4,7 +4,6 @@ Pillow cuts 16-bit colour to 8 bits without a word and has no float colour; Open
 """
 
 import io
-import logging
 import os
 import struct
 from pathlib import Path
@@ -13,25 +12,12 @@ from typing import Any
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from PIL import ExifTags, Image, ImageCms, ImageFile, TiffImagePlugin, TiffTags
+from PIL import Image, ImageCms, ImageFile, TiffImagePlugin
 
 from sr_app.errors import PictureError
+from sr_app.image.notes import dpi, exif_block, orientation
 from sr_app.image.picture import Frame, Header, Picture
 
-EXIF_START = b"Exif\0\0"
-EXIF_FOLDERS = (ExifTags.IFD.Exif, ExifTags.IFD.GPSInfo)
-EXIF_IN_TIFF = (  # the tags of a TIFF that tell about the picture, not about the file
-    ExifTags.Base.ImageDescription,
-    ExifTags.Base.Make,
-    ExifTags.Base.Model,
-    ExifTags.Base.Software,
-    ExifTags.Base.DateTime,
-    ExifTags.Base.Artist,
-    ExifTags.Base.HostComputer,
-    ExifTags.Base.Copyright,
-    *EXIF_FOLDERS,
-)
-_log = logging.getLogger(__name__)
 _BAND = 256  # rows that are copied from Pillow at a time
 _MODES = {  # Pillow's modes that are read with 8 bits, and what becomes of them
     "1": "L",
@@ -63,7 +49,15 @@ def header(path: Path, image: ImageFile.ImageFile) -> Header:
     annotated = bool(image.info.get("icc_profile") or image.info.get("exif"))
     dtype = {8: np.uint8, 16: np.uint16, 32: np.float32}[bits]
     return Header(
-        height, width, channels, np.dtype(dtype), count, animated, _plays(image), annotated
+        height,
+        width,
+        channels,
+        np.dtype(dtype),
+        count,
+        animated,
+        _plays(image),
+        annotated,
+        hard_edged=image.format == "GIF",
     )
 
 
@@ -88,8 +82,8 @@ def frame(path: Path, image: ImageFile.ImageFile, header: Header, index: int) ->
         if image.mode in ("CMYK", "LAB"):
             profile = None  # what it described is now sRGB
     if image.format != "TIFF":  # both libraries have turned a TIFF already
-        pixels = _turned(pixels, _orientation(path, image))
-    picture = Picture(np.ascontiguousarray(pixels), profile, _exif(image), _dpi(image))
+        pixels = _turned(pixels, orientation(path, image))
+    picture = Picture(np.ascontiguousarray(pixels), profile, exif_block(image), dpi(image))
     return Frame(picture, float(image.info.get("duration") or 0) if header.animated else 0.0)
 
 
@@ -99,17 +93,7 @@ def _upright_size(path: Path, image: ImageFile.ImageFile) -> tuple[int, int]:
         return height, width
     if image.format == "PNG" and _has_late_texts(path):
         image.load()
-    return (width, height) if _orientation(path, image) in (5, 6, 7, 8) else (height, width)
-
-
-def _orientation(path: Path, image: ImageFile.ImageFile) -> int:
-    """One of EXIF's eight, 1 being upright. Damaged EXIF is no reason to refuse the picture."""
-    try:
-        exif = Image.Image.getexif(image)  # PngImageFile's own decodes the whole picture
-        return int(exif.get(ExifTags.Base.Orientation, 1))
-    except Exception as error:  # Pillow raises nearly anything
-        _log.warning("%s: its EXIF is damaged and left out (%s)", path, error)
-        return 1
+    return (width, height) if orientation(path, image) in (5, 6, 7, 8) else (height, width)
 
 
 def _plays(image: ImageFile.ImageFile) -> int:
@@ -339,57 +323,3 @@ def _turned(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
     if orientation in (2, 3, 6, 7):
         pixels = pixels[:, ::-1]
     return pixels
-
-
-# What a file carries beside its pixels
-
-
-def _dpi(image: ImageFile.ImageFile) -> tuple[float, float] | None:
-    if isinstance(image, TiffImagePlugin.TiffImageFile):
-        tags = image.tag_v2
-        unit = tags.get(TiffImagePlugin.RESOLUTION_UNIT, 2)
-        found = [
-            tags.get(tag) for tag in (TiffImagePlugin.X_RESOLUTION, TiffImagePlugin.Y_RESOLUTION)
-        ]
-        if None in found or unit not in (2, 3):
-            return None
-        x, y = (float(value) * (2.54 if unit == 3 else 1) for value in found if value is not None)
-    else:
-        x, y = image.info.get("dpi") or (0, 0)
-    return (float(x), float(y)) if 0 < x < 1e6 and 0 < y < 1e6 else None
-
-
-def _exif(image: ImageFile.ImageFile) -> bytes | None:
-    """The EXIF block of a decoded image, saying that the picture is upright."""
-    block = image.info.get("exif")
-    kept = Image.Exif()
-    try:
-        if block:
-            kept.load(block)
-            return _upright(EXIF_START + block.removeprefix(EXIF_START)) if kept else None
-        tags = image.getexif()
-        for tag in EXIF_IN_TIFF:
-            if tag in tags:
-                kept[tag] = tags.get_ifd(tag) if tag in EXIF_FOLDERS else tags[tag]
-        return kept.tobytes() if kept else None
-    except Exception:  # damaged: Pillow raises nearly anything, and others could not read it either
-        return None
-
-
-def _upright(exif: bytes) -> bytes:
-    """Set the Orientation of the first folder to 1 and leave every other byte alone."""
-    data = bytearray(exif)
-    tiff = len(EXIF_START)
-    order = "<" if data[tiff : tiff + 2] == b"II" else ">"
-    try:
-        folder = tiff + struct.unpack_from(order + "I", data, tiff + 4)[0]
-        count = struct.unpack_from(order + "H", data, folder)[0]
-        for entry in range(folder + 2, folder + 2 + 12 * count, 12):
-            tag, kind = struct.unpack_from(order + "HH", data, entry)
-            if tag == ExifTags.Base.Orientation:
-                struct.pack_into(
-                    order + ("I" if kind == TiffTags.LONG else "H"), data, entry + 8, 1
-                )
-    except struct.error:  # damaged: there is nothing that a reader could take for a turn
-        pass
-    return bytes(data)

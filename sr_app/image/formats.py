@@ -108,6 +108,8 @@ def _trouble(format: Format, header: Header, quality: int | None) -> str | None:
         return f"{format.name} can't hold the {header.count} {several}; write {better}"
     if header.channels in (2, 4) and not format.alpha:
         return f"{format.name} can't hold alpha; write .png or flatten the picture first"
+    if header.channels in (2, 4) and format.alpha == "bit" and not header.hard_edged:
+        return f"{format.name} can't hold what is half transparent; write .png or .webp"
     if format is TIFF and header.dtype != np.uint8 and header.channels == 2:
         return "gray with alpha and 16 bits is not read back from TIFF; write .png"
     if header.annotated and not format.metadata:

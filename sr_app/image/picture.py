@@ -113,6 +113,7 @@ class Header:
         animated: whether they are frames of an animation, all of one size; else they are pages.
         plays: how often an animation is shown; 0 means for ever.
         annotated: whether there are a colour profile or EXIF.
+        hard_edged: whether alpha, if there is any, is all or nothing.
     """
 
     height: int
@@ -123,13 +124,18 @@ class Header:
     animated: bool = False
     plays: int = 1
     annotated: bool = False
+    hard_edged: bool = False
 
     @staticmethod
     def of(picture: Picture) -> "Header":
         """The header of a file with this picture alone."""
         annotated = bool(picture.icc or picture.exif)
         height, width, channels = picture.pixels.shape
-        return Header(height, width, channels, picture.pixels.dtype, annotated=annotated)
+        alpha = picture.alpha
+        hard = alpha is None or bool(np.isin(alpha, (0, white(alpha.dtype))).all())
+        return Header(
+            height, width, channels, picture.pixels.dtype, annotated=annotated, hard_edged=hard
+        )
 
 
 @dataclass(frozen=True, eq=False)

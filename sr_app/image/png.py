@@ -10,11 +10,11 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from sr_app.image.notes import EXIF_START
 from sr_app.image.picture import Banded, Header
 
 _ROWS = 64  # filtered at a time
 _LARGEST_DELAY = 65_535  # of numerator and denominator, in 16 bits each
-EXIF_START = b"Exif\0\0"
 
 
 def write_png(file: IO[bytes], header: Header, pictures: Iterable[Banded]) -> None:

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from PIL import Image, TiffImagePlugin, TiffTags
 
-from sr_app.image.decode import EXIF_FOLDERS, EXIF_IN_TIFF
+from sr_app.image.notes import EXIF_FOLDERS, EXIF_IN_TIFF
 from sr_app.image.picture import Banded, Header
 
 _STRIP = 2**20  # bytes, about

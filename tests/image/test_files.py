@@ -520,6 +520,7 @@ def test_the_global_limit_of_pillow_neither_matters_nor_changes(
         ("a.jpg", Picture(random_pixels(3)), 101, "from 1 to 100"),
         ("a.xyz", Picture(random_pixels(3)), None, r"'\.xyz' is none of \.png, \.jpg"),
         ("a.gif", Picture(random_pixels(3), exif=exif_block()), None, "EXIF"),
+        ("a.gif", Picture(random_pixels(4)), None, "half transparent; write .png or .webp"),
         ("a.png", Picture(random_pixels(3).astype(np.float32)), None, "can't hold float.*tif"),
         ("a", Picture(random_pixels(3)), None, "ending ''"),
         ("no/a.png", Picture(random_pixels(3)), None, "no folder .*; make it first"),

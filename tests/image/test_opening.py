@@ -1,7 +1,9 @@
 """Rarer kinds of files, and what a stranger's file may cost."""
 
+import resource
 import struct
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -122,6 +124,16 @@ def test_what_unfolds_to_gigabytes_ends_in_an_error_and_the_bound_is_lifted() ->
     with pytest.raises(MemoryError), bounded(1000, LIMITS):
         np.zeros(2**32, np.uint8)
     np.zeros(2**32, np.uint8)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is bounded on Linux only")
+def test_after_several_threads_the_settings_are_what_they_were(tmp_path: Path) -> None:
+    Image.new("RGB", (99, 99)).save(tmp_path / "a.png")
+    before = (Image.MAX_IMAGE_PIXELS, resource.getrlimit(resource.RLIMIT_AS))
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(read, [tmp_path / "a.png"] * 200))
+    assert all(picture.pixels.shape == (99, 99, 3) for picture in found)
+    assert (Image.MAX_IMAGE_PIXELS, resource.getrlimit(resource.RLIMIT_AS)) == before
 
 
 def test_pages_are_held_to_the_limit_one_by_one(tmp_path: Path) -> None:

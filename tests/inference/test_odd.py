@@ -16,7 +16,8 @@ from sr_app.image.files import read
 from sr_app.image.limits import Limits
 from sr_app.image.opening import opened
 from sr_app.image.resize import imresize
-from sr_app.inference.jobs import Job, Wish, find_jobs, upscale_file, upscale_files
+from sr_app.inference.folder import find_jobs, upscale_files
+from sr_app.inference.jobs import Job, Wish, upscale_file
 from sr_app.inference.networks import Networks
 from tests.inference.nearest import Nearest
 
