@@ -38,7 +38,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     use_two_cores()
-    sides, rounds = (32, 48) if given.quick else (512, 1000), 1 if given.quick else 3
+    sides, rounds = (32, 48) if given.quick else (512, 1000), 1 if given.quick else 2
     pythons = {"sr_app": sys.executable, "pillow": sys.executable}
     if has_theirs(given.theirs):
         pythons["realcugan"] = given.theirs

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -279,6 +280,8 @@ def _score_set(
 def upscale(words: list[str]) -> int:
     """enlarge a picture, or all in a folder; by default beside it, with _x2 added to its name"""
     given = _parse(_upscale_parser(), words)
+    # as Ctrl-C, so that nothing half written is left
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     to_stdout = given["output"] == STREAM
     if given["json"] and to_stdout:
         raise ConfigError("--json and the picture can't both be written to the standard output")
@@ -296,9 +299,13 @@ def upscale(words: list[str]) -> int:
         except SrAppError as error:  # the streams' files have names that nobody knows
             raise type(error)(str(error).replace(f"{streams}{os.sep}", "")) from error
         if to_stdout and outcome.target is not None:
-            with outcome.target.open("rb") as file:
-                shutil.copyfileobj(file, sys.stdout.buffer)
-                sys.stdout.buffer.flush()
+            try:
+                with outcome.target.open("rb") as file:
+                    shutil.copyfileobj(file, sys.stdout.buffer)
+                    sys.stdout.buffer.flush()
+            except BrokenPipeError as error:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's end
+                raise PictureError("the standard output was closed before its end") from error
     return 0
 
 

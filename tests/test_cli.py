@@ -304,6 +304,23 @@ def test_an_interrupted_folder_says_how_to_go_on(
     assert not list(Path("out").iterdir())
 
 
+def test_a_job_that_is_ended_leaves_nothing_half_written(
+    command: Command, pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sr_app.inference.model import Model
+
+    def end(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(Model, "enhance", end)
+    try:
+        assert command("upscale", pictures / "0.png", "-o", "a.png")[0] == 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert sorted(Path().iterdir()) == [Path("pictures")]
+
+
 def run_in_a_pipe(data: bytes, *words: object) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-m", "sr_app", "upscale", *map(str, words)],

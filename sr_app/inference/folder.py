@@ -97,6 +97,8 @@ def _no_job(path: Path, root: Path) -> tuple[str, str] | None:
         return "skipped", "is a link to a folder"
     if path.is_symlink() and not path.resolve().is_relative_to(root):
         return "skipped", "is a link that leads out of the folder"
+    if path.exists() and not path.is_file():
+        return "skipped", "is a pipe or a device"
     try:
         if looks_like_a_picture(path):
             return None

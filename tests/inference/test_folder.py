@@ -46,6 +46,7 @@ def test_a_folder_is_mirrored_and_pictures_are_told_by_content(tmp_path: Path) -
     save(folder / "._e.png")
     (folder / "notes.txt").write_text("hello")
     (folder / "broken.png").write_text("hello")
+    os.mkfifo(folder / "pipe.png")
     assert jobs_of(folder) == {
         "a.jpg": "a.png",
         "broken.png": "broken.png",
@@ -54,7 +55,8 @@ def test_a_folder_is_mirrored_and_pictures_are_told_by_content(tmp_path: Path) -
     }
     _, others = find_jobs(folder, tmp_path / "out", None)
     assert [(o.source.name, o.status, o.reason) for o in others] == [
-        ("notes.txt", "skipped", "is no picture")
+        ("notes.txt", "skipped", "is no picture"),
+        ("pipe.png", "skipped", "is a pipe or a device"),
     ]
     assert jobs_of(folder, ".webp")["a.jpg"] == "a.webp"
 
