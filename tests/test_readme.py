@@ -105,3 +105,17 @@ def test_the_table_of_speed_is_made_from_its_results() -> None:
             f"| {memory[0]:.0f} / {memory[1]:.0f} MB |"
         )
     assert block("train_step.json") == "\n".join(lines)
+
+
+def test_the_table_of_upscaling_is_made_from_its_results() -> None:
+    names = {"sr_app": "ours", "pillow": "bicubic, Pillow", "realcugan": "Real-CUGAN, ncnn"}
+    lines = ["| picture | by | first, new process | next | a megapixel | peak memory |"]
+    lines.append("|---|---|---|---|---|---|")
+    for size, sides in result("upscale.json")["figures"].items():
+        for name, each in sides.items():
+            lines.append(
+                f"| {size} | {names[name]} | {each['cold_seconds']:.1f} s "
+                f"| {each['warm_seconds']:.2f} s | {each['warm_seconds_a_megapixel']:.1f} s "
+                f"| {each['peak_mb']:.0f} MB |"
+            )
+    assert block("upscale.json") == "\n".join(lines)

@@ -90,6 +90,15 @@ class _TiffImageFile(TiffImagePlugin.TiffImageFile):
             self._mode, self.tile = "RGB", []
 
 
+def _avif(file: Any) -> ImageFile.ImageFile:
+    if not AvifImagePlugin.SUPPORTED:
+        raise PictureError(
+            f"{file.name} is an AVIF picture, which this Pillow was built without: take the one "
+            "of the package index (pip install --force-reinstall pillow)"
+        )
+    return AvifImagePlugin.AvifImageFile(file)
+
+
 def _heif(file: Any) -> ImageFile.ImageFile:
     try:
         from pillow_heif import HeifImageFile
@@ -108,7 +117,7 @@ _READERS: dict[str, Any] = {
     "BMP": BmpImagePlugin.BmpImageFile,
     "GIF": GifImagePlugin.GifImageFile,
     "TIFF": _TiffImageFile,
-    "AVIF": AvifImagePlugin.AvifImageFile,
+    "AVIF": _avif,
     "HEIF": _heif,
 }
 _SIGNATURES = {
