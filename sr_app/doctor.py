@@ -35,7 +35,8 @@ def findings() -> Iterator[tuple[str, str]]:
     )
     yield "device", device
     yield "convolution", ours if chosen.library else f"MindSpore's own: {chosen.reason}"
-    yield "instructions", kernels.instruction_set() or "unknown"
+    if chosen.library:
+        yield "instructions", kernels.instruction_set(chosen.library)
     yield "threads", f"{threads.count()} of {os.cpu_count()} cores (SR_THREADS sets them)"
     yield "speed", f"{_speed():.0f} GFLOP/s, {FEATURES} to {FEATURES} features, {SIDE} x {SIDE}"
 

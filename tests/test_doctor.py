@@ -19,6 +19,7 @@ def test_the_doctor_names_versions_operators_and_speed(
     chosen = kernels.choice("CPU")
     own = f"MindSpore's own: {chosen.reason}"
     assert found["convolution"] == (f"ours, {chosen.library}" if chosen.library else own)
-    assert found["instructions"].startswith(("avx", "sse"))
+    if chosen.library:
+        assert found["instructions"] in ("AVX-512", "AVX2", "SSE")
     assert found["threads"].startswith("1 of ")
     assert float(found["speed"].split()[0]) > 0

@@ -1,8 +1,9 @@
 """CPU operators of our own in C++: whether they are used, and the library that holds them.
 
-`conv3x3.cc` hands MindSpore's convolution to MindSpore's own oneDNN in the layouts that oneDNN
-prefers; `build.py` compiles it, `conv3x3.py` makes a cell of it. Where that can't be done
+`winograd.h` computes 3x3 convolutions and their gradients, `operators.cc` makes operators of them,
+`build.py` compiles these, `conv3x3.py` and `trunk.py` make cells of them. Where that can't be done
 MindSpore's operators take over, and one line says why. `SR_KERNELS=off` turns ours off.
+`docs/kernels.md` tells how it works.
 """
 
 import ctypes
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from sr_app import threads
 from sr_app.errors import ConfigError
-from sr_app.kernels.build import UnavailableError, built, onednn_file
+from sr_app.kernels.build import UnavailableError, built
 
 _log = logging.getLogger(__name__)
 
@@ -50,15 +51,12 @@ def choice(device: str) -> Choice:
         return _mindspores(str(error), logging.WARNING)
 
 
-def instruction_set() -> str:
-    """What MindSpore's oneDNN may use of the processor, in its words ("avx2"); "" if unknown."""
-    try:
-        onednn = ctypes.CDLL(str(onednn_file()))
-    except (OSError, UnavailableError):
-        return ""
-    onednn.dnnl_cpu_isa2str.restype = ctypes.c_char_p
-    name: bytes = onednn.dnnl_cpu_isa2str(onednn.dnnl_get_effective_cpu_isa())
-    return name.decode().removeprefix("cpu_isa_")
+def instruction_set(library: Path) -> str:
+    """The processor's instructions that our operators are compiled for, like "AVX2"."""
+    told = ctypes.CDLL(str(library)).sr_instructions
+    told.restype = ctypes.c_char_p
+    name: bytes = told()
+    return name.decode()
 
 
 def _mindspores(reason: str, level: int) -> Choice:
@@ -70,11 +68,9 @@ def _mindspores(reason: str, level: int) -> Choice:
 
 def _started(path: Path) -> Path:
     try:
-        start = ctypes.CDLL(str(path)).conv3x3_start
+        start = ctypes.CDLL(str(path)).sr_start
     except (OSError, AttributeError) as error:
         raise UnavailableError(f"{path} can't be loaded: {error}") from error
-    start.argtypes, start.restype = [ctypes.c_int], ctypes.c_char_p
-    trouble = start(threads.count())
-    if trouble is not None:
-        raise UnavailableError(trouble.decode())
+    start.argtypes, start.restype = [ctypes.c_int], None
+    start(threads.count())
     return path

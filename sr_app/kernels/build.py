@@ -1,11 +1,10 @@
-"""From `conv3x3.cc` to a library in the cache folder: two seconds, once.
+"""From `operators.cc` to a library in the cache folder: a few seconds, once.
 
 The library's name is a digest of all that it depends on, so one that fits is used and another is
 built. Its last 32 bytes are the SHA-256 of the rest: a damaged file is built again, not loaded.
 """
 
 import hashlib
-import importlib.util
 import os
 import platform
 import shlex
@@ -18,11 +17,23 @@ from pathlib import Path
 from sr_app.atomic import replacing
 from sr_app.places import cache_folder
 
-SOURCE = Path(__file__).with_name("conv3x3.cc")
-HEADERS = ("onednn.h", "pool.h")
+SOURCE = Path(__file__).with_name("operators.cc")
+HEADERS = (
+    *("convolution.h", "memory.h", "pool.h", "trunk.h", "update.h", "upsampler.h"),
+    "winograd.h",
+)
 COMPILERS = ("g++", "c++", "clang++")
 FLAGS = (
-    *("-std=c++17", "-O2", "-march=native", "-shared", "-fPIC", "-pthread"),
+    *(
+        "-std=c++17",
+        "-O2",
+        "-ftree-vectorize",
+        "-fvect-cost-model=dynamic",
+        "-fno-math-errno",
+        "-march=native",
+    ),
+    *("-shared", "-fPIC", "-pthread"),
+    "-Wno-psabi",
     # Not to be mixed up with another library's functions, and never unloaded: it has threads.
     *("-fvisibility=hidden", "-Wl,-z,nodelete", "-Wl,--no-undefined"),
 )
@@ -40,11 +51,11 @@ def built() -> Path:
         raise UnavailableError(
             f"our operators are for Linux on x86-64, this is {sys.platform} on {platform.machine()}"
         )
-    command = [*compiler(), *FLAGS, str(SOURCE), *linked()]
+    command = [*compiler(), *FLAGS, str(SOURCE)]
     try:
         folder = cache_folder().resolve() / "kernels"
         folder.mkdir(parents=True, exist_ok=True)
-        library = folder / f"conv3x3-{_key(command)}.so"
+        library = folder / f"operators-{_key(command)}.so"
         if not _whole(library):
             with replacing(library) as temporary:
                 _run([*command, "-o", str(temporary)])
@@ -59,23 +70,6 @@ def built() -> Path:
             f"the cache folder's name has a colon: {folder}; set SR_CACHE to another"
         )
     return library
-
-
-def onednn_file() -> Path:
-    """The oneDNN that MindSpore ships; raises UnavailableError."""
-    spec = importlib.util.find_spec("mindspore")
-    if spec is None or not spec.submodule_search_locations:
-        raise UnavailableError("MindSpore is not installed; run `make setup`")
-    file = Path(spec.submodule_search_locations[0]) / "lib" / "libdnnl.so.3"
-    if not file.is_file():
-        raise UnavailableError(f"this MindSpore has no {file}; run `make setup`")
-    return file
-
-
-def linked() -> list[str]:
-    """How to link with it, by its place, and to find it again."""
-    file = onednn_file()
-    return [str(file), "-Xlinker", "-rpath", "-Xlinker", str(file.parent)]
 
 
 def compiler() -> list[str]:

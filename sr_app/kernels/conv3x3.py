@@ -1,11 +1,11 @@
 """Our 3x3 convolution as a cell, in place of `nn.Conv2d`."""
 
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from mindspore import Tensor, nn, ops
-from mindspore.ops import CustomRegOp, DataType
+
+from sr_app.kernels.binding import NO_SECOND, operator
 
 
 class Conv3x3(nn.Conv2d):
@@ -13,8 +13,9 @@ class Conv3x3(nn.Conv2d):
 
     (n, inputs, h, w) -> (n, outputs, h, w), float32, on the CPU; any sizes, known or dynamic;
     PyNative, `ms.jit` and GRAPH_MODE. Parameters, their names and first values are `nn.Conv2d`'s.
-    Results are its own but for rounding (sums are taken in another order), and the same to the last
-    bit from run to run. RuntimeError for other shapes and types. There is no second derivative.
+    Results are its own but for rounding (about twice a plain sum's, see `winograd.h`), and the same
+    to the last bit from run to run. RuntimeError for other shapes and types. There is no second
+    derivative.
 
     Args:
         inputs, outputs: channels.
@@ -32,8 +33,8 @@ class Conv3x3(nn.Conv2d):
 @cache
 def _operator(library: Path) -> ops.Custom:
     """One for all convolutions: it has no state."""
-    backward_data = _custom(library, "conv3x3_backward_data", ["dy", "weight"], ["dx"], _second)
-    backward_weights = _custom(
+    backward_data = operator(library, "conv3x3_backward_data", ["dy", "weight"], ["dx"], _second)
+    backward_weights = operator(
         library, "conv3x3_backward_weights", ["x", "dy"], ["dweight", "dbias"], _second
     )
 
@@ -43,26 +44,8 @@ def _operator(library: Path) -> ops.Custom:
         dweight, dbias = backward_weights(x, dout)
         return backward_data(dout, weight), dweight, dbias
 
-    return _custom(library, "conv3x3", ["x", "weight", "bias"], ["y"], gradients)
+    return operator(library, "conv3x3", ["x", "weight", "bias"], ["y"], gradients)
 
 
 def _second(one: Tensor, other: Tensor, out: Tensor, dout: Tensor) -> tuple[Tensor, Tensor]:
-    raise NotImplementedError("conv3x3 has no second derivative; with SR_KERNELS=off there is one")
-
-
-def _custom(
-    library: Path, name: str, inputs: Sequence[str], outputs: Sequence[str], bprop: object = None
-) -> ops.Custom:
-    """Shapes and types are inferred in C++: in Python they can't be dynamic."""
-    registration = CustomRegOp(name)
-    for place, tensor in enumerate(inputs):
-        registration.input(place, tensor)
-    for place, tensor in enumerate(outputs):
-        registration.output(place, tensor)
-    registration.dtype_format(*[DataType.F32_Default] * (len(inputs) + len(outputs)))
-    return ops.Custom(
-        f"{library}:{name}",
-        func_type="aot",
-        bprop=bprop,
-        reg_info=registration.target("CPU").get_op_info(),
-    )
+    raise NotImplementedError(NO_SECOND)

@@ -10,30 +10,30 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 
-#include "onednn.h"
-
-class Pool final : public ThreadPool {
+class Pool {
  public:
-  using Work = std::function<void(int, int)>;
+  using Work = std::function<void(size_t)>;
 
-  explicit Pool(int threads) : threads_(threads) {}
+  explicit Pool(size_t threads) : threads_(threads) {}
 
-  int get_num_threads() const override { return threads_; }
-  bool get_in_parallel() const override { return inside_; }
-  uint64_t get_flags() const override { return 0; }
-  void wait() override {}
+  size_t threads() const { return threads_; }
 
-  // work(0, count) ... work(count - 1, count), by all threads. One caller has the threads at a time;
-  // another one, and a process forked from this one (it has no threads), does its work alone. The
-  // pieces are the same either way, and so are the results.
-  void parallel_for(int count, const Work& work) override {
+  // work(0) ... work(count - 1), by all threads; throws what one of them threw. One caller has the
+  // threads at a time; another one, and a process forked from this one (it has no threads), does its
+  // work alone. The pieces are the same either way, and so are the results.
+  void run(size_t count, const Work& work) {
     std::unique_lock<std::mutex> turn(turn_, std::defer_lock);
-    if (count == 1 || threads_ == 1 || inside_ || getpid() != owner_ || !turn.try_lock()) {
-      for (int i = 0; i < count; i++) work(i, count);
+    if (count == 1 || threads_ == 1 || getpid() != owner_ || !turn.try_lock()) {
+      for (size_t i = 0; i < count; i++) work(i);
       return;
     }
     std::unique_lock<std::mutex> lock(state_);
@@ -43,13 +43,12 @@ class Pool final : public ThreadPool {
     next_ = 0;
     jobs_.fetch_add(1, std::memory_order_release);
     called_.notify_all();
-    inside_ = true;
     take_pieces(lock);
-    inside_ = false;
     lock.unlock();
     spin([&] { return left_.load(std::memory_order_acquire) == 0; });
     lock.lock();
     done_.wait(lock, [&] { return left_ == 0; });
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
  private:
@@ -69,7 +68,7 @@ class Pool final : public ThreadPool {
   // to go wrong at its end.
   void start(const std::unique_lock<std::mutex>&) {
     try {
-      for (; started_ < threads_ - 1; started_++) std::thread([this] { serve(); }).detach();
+      for (; started_ + 1 < threads_; started_++) std::thread([this] { serve(); }).detach();
     } catch (const std::system_error&) {
       started_ = threads_ - 1;
     }
@@ -80,7 +79,6 @@ class Pool final : public ThreadPool {
     // MindSpore may have pinned the thread that started this one: take the process's cores instead.
     cpu_set_t cores;
     if (sched_getaffinity(owner_, sizeof cores, &cores) == 0) sched_setaffinity(0, sizeof cores, &cores);
-    inside_ = true;
     for (uint64_t seen = 0;;) {
       spin([&] { return jobs_.load(std::memory_order_acquire) != seen; });
       std::unique_lock<std::mutex> lock(state_);
@@ -93,22 +91,28 @@ class Pool final : public ThreadPool {
   void take_pieces(std::unique_lock<std::mutex>& lock) {
     while (next_ < count_) {
       const Work& work = *work_;
-      const int piece = next_++, count = count_;
+      const size_t piece = next_++;
       lock.unlock();
-      work(piece, count);
+      std::exception_ptr error;
+      try {
+        work(piece);
+      } catch (...) {
+        error = std::current_exception();
+      }
       lock.lock();
+      if (error) error_ = error;
       if (--left_ == 0) done_.notify_one();
     }
   }
 
-  static inline thread_local bool inside_ = false;  // this thread is at work for a pool
-  const int threads_;
+  const size_t threads_;
   const pid_t owner_ = getpid();
   std::mutex turn_;   // held by the caller that has the threads
   std::mutex state_;  // guards what follows
   std::condition_variable called_, done_;
   const Work* work_ = nullptr;
-  int count_ = 0, next_ = 0, started_ = 0;
-  std::atomic<int> left_{0};        // pieces not yet done; written under state_,
-  std::atomic<uint64_t> jobs_{0};   // as is the number of jobs so far; spin looks without
+  std::exception_ptr error_;
+  size_t count_ = 0, next_ = 0, started_ = 0;
+  std::atomic<size_t> left_{0};    // pieces not yet done; written under state_,
+  std::atomic<uint64_t> jobs_{0};  // as is the number of jobs so far; spin looks without
 };

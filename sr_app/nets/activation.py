@@ -37,6 +37,11 @@ class LeakyGradReLU(nn.Cell):
         return (dout * (on * (1 - self.slope) + self.slope),)
 
 
+def slope_of(cell: nn.Cell) -> float:
+    """How much of the gradient passes where an activation of this module is off."""
+    return cell.slope if isinstance(cell, LeakyGradReLU) else 0.0
+
+
 def activation(name: ActivationName, slope: float) -> nn.Cell:
     """The activation cell of that name; `slope` is for `leaky_grad_relu` alone."""
     return {"leaky_grad_relu": lambda: LeakyGradReLU(slope), "relu": nn.ReLU}[name]()

@@ -11,10 +11,11 @@ from typing import Literal
 
 import mindspore as ms
 import numpy as np
-from mindspore import Tensor, nn
+from mindspore import Tensor, nn, ops
 
+from sr_app.kernels.fused import FusedUpsampler
 from sr_app.nets.activation import ActivationName, activation
-from sr_app.nets.layers import SubPixel, Trunk, conv3x3
+from sr_app.nets.layers import Computing, SubPixel, Trunk, conv3x3, fusing
 from sr_app.settings import require_above_zero, require_types, require_within
 
 VALUE_RANGE = 255.0
@@ -74,25 +75,44 @@ class EDSRConfig:
 
 
 class EDSR(nn.Cell):
-    """(n, 3, h, w) -> (n, 3, scale * h, scale * w); RGB, float32, 0 .. 255, not clamped."""
+    """(n, 3, h, w) -> (n, 3, scale * h, scale * w); RGB, float32, 0 .. 255, not clamped.
 
-    def __init__(self, config: EDSRConfig) -> None:
+    Args:
+        config: its shape.
+        computing: how it is computed; results are the same but for rounding.
+    """
+
+    def __init__(self, config: EDSRConfig, computing: Computing = "fast") -> None:
         super().__init__()
         make_activation = partial(activation, config.activation, config.slope)
         self.config = config
         self.mean = Tensor(np.reshape(MEAN, (1, 3, 1, 1)) * VALUE_RANGE, ms.float32)
         self.head = conv3x3(3, config.features)
-        self.trunk = Trunk(config.features, config.blocks, config.residual_scale, make_activation)
+        self.trunk = Trunk(
+            config.features, config.blocks, config.residual_scale, make_activation, computing
+        )
         self.upsample = nn.SequentialCell(
             [SubPixel(config.features, factor) for factor in STAGES[config.scale]]
         )
         self.tail = conv3x3(config.features, 3)
+        library = fusing(computing)
+        self.fused = None if library is None else FusedUpsampler(library)
 
     def construct(self, low: Tensor) -> Tensor:
         x = self.head(low - self.mean)
         x = self.trunk(x)
-        x = self.upsample(x)
-        return self.tail(x) + self.mean
+        return self._enlarged(x) + self.mean
+
+    def _enlarged(self, x: Tensor) -> Tensor:
+        if self.fused is None:
+            return self.tail(self.upsample(x))
+        weights, biases = [], []
+        for stage in self.upsample:  # in a comprehension MindSpore's compiler loses a gradient
+            weights += [stage.conv.weight]
+            biases += [stage.conv.bias]
+        return self.fused(
+            x, ops.stack(weights), ops.stack(biases), self.tail.weight, self.tail.bias
+        )
 
 
 def torch_names(config: EDSRConfig) -> dict[str, str]:

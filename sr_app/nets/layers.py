@@ -1,6 +1,9 @@
 """The parts that networks are built from. Tensors are (n, c, h, w)."""
 
+import logging
 from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
 
 import mindspore as ms
 import numpy as np
@@ -8,6 +11,15 @@ from mindspore import Tensor, nn, ops
 
 from sr_app import kernels
 from sr_app.kernels.conv3x3 import Conv3x3
+from sr_app.kernels.fused import FusedTrunk, Memory
+from sr_app.nets.activation import slope_of
+
+_log = logging.getLogger(__name__)
+
+Computing = Literal["plain", "fast", "low"]
+"""How a network is computed: `plain`, cell by cell, as looking inside and exporting need it; or its
+trunk and its upsampler by one operator of ours each, where these can be had, keeping in training
+what makes the backward `fast`, or half of that: `low`."""
 
 
 def conv3x3(inputs: int, outputs: int) -> nn.Cell:
@@ -18,10 +30,22 @@ def conv3x3(inputs: int, outputs: int) -> nn.Cell:
     The one place where the project makes a convolution: ours where it can be had, else MindSpore's.
     Parameters and values are the same, to rounding.
     """
-    library = kernels.choice(ms.get_context("device_target")).library
+    library = _library()
     if library is not None:
         return Conv3x3(inputs, outputs, library)
     return nn.Conv2d(inputs, outputs, 3, pad_mode="pad", padding=1, has_bias=True)
+
+
+def fusing(computing: Computing) -> Path | None:
+    """The library of our fused operators where they are to be used, else None."""
+    library = None if computing == "plain" else _library()
+    if computing == "low" and library is None:
+        _log.warning("memory is low, but has no effect: our own operators are not used here")
+    return library
+
+
+def _library() -> Path | None:
+    return kernels.choice(ms.get_context("device_target")).library
 
 
 def initialise(network: nn.Cell, seed: int) -> None:
@@ -59,16 +83,34 @@ class Trunk(nn.Cell):
     """Residual blocks and their closing convolution, with a skip around all (EDSR, figure 3)."""
 
     def __init__(
-        self, features: int, blocks: int, scale: float, activation: Callable[[], nn.Cell]
+        self,
+        features: int,
+        blocks: int,
+        scale: float,
+        activation: Callable[[], nn.Cell],
+        computing: Computing = "fast",
     ) -> None:
         super().__init__()
         self.blocks = nn.SequentialCell(
             [ResidualBlock(features, scale, activation) for _ in range(blocks)]
         )
         self.last = conv3x3(features, features)
+        library = fusing(computing)
+        self.fused = None
+        if library is not None:
+            memory: Memory = "low" if computing == "low" else "fast"
+            self.fused = FusedTrunk(library, scale, slope_of(activation()), memory)
 
     def construct(self, x: Tensor) -> Tensor:
-        return x + self.last(self.blocks(x))
+        if self.fused is None:
+            return x + self.last(self.blocks(x))
+        weights, biases = [], []
+        for block in self.blocks:
+            weights += [block.conv1.weight, block.conv2.weight]
+            biases += [block.conv1.bias, block.conv2.bias]
+        weights += [self.last.weight]
+        biases += [self.last.bias]
+        return self.fused(x, ops.stack(weights), ops.stack(biases))
 
 
 class SubPixel(nn.Cell):

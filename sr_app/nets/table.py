@@ -8,6 +8,7 @@ scale * w), RGB in 0..255.
 from mindspore import nn
 
 from sr_app.nets.edsr import EDSR, EDSRConfig
+from sr_app.nets.layers import Computing
 
 NetworkConfig = EDSRConfig
 """Any network's description: the union of the configs in the table."""
@@ -15,9 +16,9 @@ NetworkConfig = EDSRConfig
 NETWORKS = {"edsr": (EDSRConfig, EDSR)}
 
 
-def make(config: NetworkConfig) -> nn.Cell:
-    """The cell that `config` describes."""
-    return NETWORKS[name_of(config)][1](config)
+def make(config: NetworkConfig, computing: Computing = "fast") -> nn.Cell:
+    """The cell that `config` describes; see `Computing`."""
+    return NETWORKS[name_of(config)][1](config, computing)
 
 
 def name_of(config: NetworkConfig) -> str:

@@ -30,8 +30,12 @@ class WeightAverage(nn.Cell):
         """Follow once; returns the number of updates, to depend on."""
         updates = self.updates + 1
         ops.assign(self.updates, updates)
-        decay = ops.minimum(self.decay * ops.ones_like(updates), (1 + updates) / (10 + updates))
+        decay = self.decay_at(updates)
         for i in range(len(self.parameters)):
             average = self.averages[i]
             ops.assign(average, average + (1 - decay) * (self.parameters[i] - average))
         return updates
+
+    def decay_at(self, updates: Tensor) -> Tensor:
+        """d at so many updates, this one counted; a float32 scalar."""
+        return ops.minimum(self.decay * ops.ones_like(updates), (1 + updates) / (10 + updates))

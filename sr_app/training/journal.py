@@ -11,7 +11,6 @@ from statistics import mean
 from types import TracebackType
 from typing import Any
 
-from tensorboardX import SummaryWriter
 from tqdm import tqdm
 
 from sr_app.atomic import replacing
@@ -41,6 +40,9 @@ class Journal:
     """
 
     def __init__(self, folder: Path, start: int, steps: int, patches: int) -> None:
+        # Not at the import: it imports PyTorch where that is installed, which takes 190 MB.
+        from tensorboardX import SummaryWriter
+
         path = folder / METRICS
         try:
             kept = "".join(_lines_up_to(start, path))

@@ -40,14 +40,14 @@ Validate = Callable[[weights.Arrays], Score]
 def build(config: RunConfig) -> TrainStep:
     """The run's step, its weights initialised by the seed, ready to compile."""
     ms.set_context(mode=ms.GRAPH_MODE if config.mode == "graph" else ms.PYNATIVE_MODE)
-    network = make(config.network)
+    network = make(config.network, config.memory)
     initialise(network, config.seed)
     parameters = network.trainable_params()
     step = TrainStep(
         network,
         LOSSES[config.loss],
         Adam(parameters),
-        ClipByGlobalNorm(config.optimizer.clip_norm),
+        ClipByGlobalNorm(config.optimizer.clip_norm, len(parameters)),
         WeightAverage(parameters, config.average),
     )
     step.set_train()

@@ -46,8 +46,13 @@ class Adam(nn.Cell):
         self.epsilon = epsilon
         self.update = ops.Adam()
 
-    def construct(self, gradients: tuple[Tensor, ...], learning_rate: Tensor) -> Tensor:
-        """Update once; `learning_rate` is a float32 scalar. Returns beta1^t, to depend on."""
+    def construct(
+        self, gradients: tuple[Tensor, ...], factor: Tensor, learning_rate: Tensor
+    ) -> Tensor:
+        """Update once, by factor * gradients; the others are float32 scalars.
+
+        Returns beta1^t, to depend on.
+        """
         power1, power2 = self.power1 * self.beta1, self.power2 * self.beta2  # beta^t
         ops.assign(self.power1, power1)
         ops.assign(self.power2, power2)
@@ -63,6 +68,6 @@ class Adam(nn.Cell):
                 self.beta1,
                 self.beta2,
                 epsilon,
-                gradients[i],
+                factor * gradients[i],
             )
         return power1

@@ -9,6 +9,7 @@ from mindspore import Tensor, nn, ops
 from sr_app.training.clip import ClipByGlobalNorm
 from sr_app.training.ema import WeightAverage
 from sr_app.training.optimizer import Adam
+from sr_app.training.update import Update
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -53,6 +54,7 @@ class TrainStep(nn.Cell):
         self.optimizer = optimizer
         self.clip = clip
         self.average = average
+        self.update = Update(optimizer, average)
         self.differentiate = ms.value_and_grad(self._forward, None, optimizer.parameters)
 
     def _forward(self, low: Tensor, high: Tensor) -> Tensor:
@@ -61,8 +63,6 @@ class TrainStep(nn.Cell):
     def construct(self, low: Tensor, high: Tensor, learning_rate: Tensor) -> tuple[Tensor, Tensor]:
         """-> (loss, norm of the gradients before the clip), float32 scalars."""
         value, gradients = self.differentiate(low, high)
-        gradients, norm = self.clip(gradients)
-        if ops.isfinite(value + norm):
-            updated = self.optimizer(gradients, learning_rate)
-            value = ops.depend(value, ops.depend(self.average(), updated))
-        return value, norm
+        factor, norm = self.clip(gradients)
+        updated = self.update(gradients, factor, learning_rate, ops.isfinite(value + norm))
+        return ops.depend(value, updated), norm

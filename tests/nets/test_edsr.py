@@ -6,6 +6,7 @@ import pytest
 from mindspore import Tensor, nn, ops
 
 from sr_app.errors import ConfigError
+from sr_app.nets import layers
 from sr_app.nets.edsr import EDSR, EDSRConfig, torch_names
 from sr_app.nets.layers import initialise
 
@@ -41,8 +42,11 @@ def test_output_is_scale_times_larger(scale: int) -> None:
 
 
 @pytest.mark.parametrize("scale", [2, 3, 4])
-def test_receptive_radius_is_exact(scale: int) -> None:
-    """A change at one pixel reaches exactly as far as the halo of a tile assumes, not further."""
+def test_receptive_radius_is_exact(scale: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change at one pixel reaches exactly as far as the halo of a tile assumes, not further.
+
+    By MindSpore's convolution: ours works by tiles, within which rounding errors spread."""
+    monkeypatch.setattr(layers, "_library", lambda: None)
     network = small(scale)
     radius = network.config.receptive_radius
     side = 2 * radius + 5
