@@ -10,7 +10,12 @@ import errno
 import io
 import json
 import os
+import re
+import shutil
+import signal
 import sys
+import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,25 +26,29 @@ from tqdm import tqdm
 
 from sr_app.atomic import replacing
 from sr_app.data import benchmarks, cache, folders, layouts, patches
-from sr_app.errors import CheckpointError, ConfigError, PictureError, SrAppError
+from sr_app.errors import ConfigError, PictureError, SrAppError
 from sr_app.image import files
-from sr_app.image.encode import require_fit
+from sr_app.image.formats import FORMATS, format_of
+from sr_app.image.limits import MAX_PIXELS, Limits
 from sr_app.image.metrics import BICUBIC, PROTOCOLS, Score
 from sr_app.image.picture import Picture
+from sr_app.inference.folder import find_jobs, upscale_files, usual_ending
+from sr_app.inference.jobs import Job, Outcome, Wish, upscale_file
 
 if TYPE_CHECKING:  # they load MindSpore, which takes a second: only when a command needs it
     from sr_app.inference.evaluate import PictureScore, SetScores, Upscale
     from sr_app.inference.model import Model
+    from sr_app.inference.networks import Networks
     from sr_app.training.config import RunConfig
 
 PROJECT = Path(__file__).resolve().parent.parent
 CONFIGS = PROJECT / "configs"
-SHIPPED = PROJECT / "checkpoints"
 RUNS = Path("checkpoints")
 INTERRUPTED = 130
 REFUSED = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EROFS)
 """What the system may refuse wherever a name or place of the user's comes in."""
 MOST_CONFIG_BYTES = 65_536
+STREAM = "-"
 Scale = Literal[2, 3, 4]
 
 
@@ -269,44 +278,223 @@ def _score_set(
 
 
 def upscale(words: list[str]) -> int:
-    """enlarge a picture; by default to a PNG beside it, with _x2 added to its name"""
-    from sr_app.inference.upscale import upscale as enlarge
+    """enlarge a picture, or all in a folder; by default beside it, with _x2 added to its name"""
+    given = _parse(_upscale_parser(), words)
+    # as Ctrl-C, so that nothing half written is left
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    to_stdout = given["output"] == STREAM
+    if given["json"] and to_stdout:
+        raise ConfigError("--json and the picture can't both be written to the standard output")
+    quiet = given["quiet"] or given["json"] or to_stdout
+    folder = Path(given["picture"])
+    if layouts.is_folder(folder):
+        return _upscale_folder(folder, given, quiet)
+    with tempfile.TemporaryDirectory(prefix="sr_app-") as streams:
+        source = _stdin(Path(streams)) if given["picture"] == STREAM else folder
+        if to_stdout:
+            ending = _ending(given["format"]) or usual_ending(source)
+            given["output"] = str(Path(streams) / f"standard output{ending}")
+        try:
+            outcome = _upscale_one(source, given, quiet)
+        except SrAppError as error:  # the streams' files have names that nobody knows
+            raise type(error)(str(error).replace(f"{streams}{os.sep}", "")) from error
+        if to_stdout and outcome.target is not None:
+            try:
+                with outcome.target.open("rb") as file:
+                    shutil.copyfileobj(file, sys.stdout.buffer)
+                    sys.stdout.buffer.flush()
+            except BrokenPipeError as error:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's end
+                raise PictureError("the standard output was closed before its end") from error
+    return 0
 
+
+def _upscale_parser() -> ArgumentParser:
     parser = _parser("upscale", upscale)
-    parser.add_argument("picture", type=str, help="the file")
+    parser.add_argument("picture", type=str, help="a file, a folder, or - for the standard input")
     parser.add_argument(
-        "-o",
-        "--output",
+        *("-o", "--output"),
         type=str | None,
         default=None,
-        help="the result, or a folder for it",
+        help="the result, whose ending tells its format; a folder for it; or - for the standard "
+        "output",
     )
-    parser.add_argument("--scale", type=Scale | None, default=None, help="by default 2")
+    parser.add_argument(
+        "--format",
+        type=str | None,
+        default=None,
+        help="png, jpg, webp, tif, gif or bmp, where no ending tells; by default tif for a TIFF "
+        "and png for others",
+    )
+    parser.add_argument(
+        "--scale", type=float | None, default=None, help="any number from 1; by default 2"
+    )
+    parser.add_argument(
+        "--size",
+        type=str | None,
+        default=None,
+        help="pixels instead: 1920x is a width, x1080 a height, 1920x1080 what fits inside",
+    )
     parser.add_argument(
         "--checkpoint",
         type=str | None,
         default=None,
-        help="a checkpoint or a run's folder; by default the shipped network of that scale",
+        help="a checkpoint or a run's folder; by default the shipped network that reaches so far",
     )
-    given = _parse(parser, words)
-    source = Path(given["picture"])
-    picture = files.read(source)
-    model = _model(given["checkpoint"] or _shipped(given["scale"] or 2), given["scale"])
-    target = source.with_name(f"{source.stem}_x{model.scale}.png")
-    if given["output"] is not None:
+    parser.add_argument(
+        "--ensemble", action="store_true", help="the mean over 8 flips and turns (EDSR+)"
+    )
+    parser.add_argument(
+        "--quality",
+        type=int | None,
+        default=None,
+        help="1 to 100, for JPEG (95) and WebP (without loss by default)",
+    )
+    parser.add_argument(
+        "--tile", type=str, default="auto", help="side of a tile in pixels, or auto"
+    )
+    parser.add_argument(
+        "--skip-existing", action="store_true", help="leave the results alone that are there"
+    )
+    parser.add_argument(
+        "--max-pixels", type=int, default=MAX_PIXELS, help="the most that a file may hold"
+    )
+    parser.add_argument(
+        "--allow-truncated", action="store_true", help="take what there is of a file cut short"
+    )
+    parser.add_argument("--quiet", action="store_true", help="tell nothing but errors")
+    parser.add_argument("--json", action="store_true", help="tell each file as a line of JSON")
+    return parser
+
+
+def _upscale_one(source: Path, given: dict[str, Any], quiet: bool) -> Outcome:
+    """Enlarge a file; tells what was done unless `quiet`."""
+    networks, wish = _networks(given), _wish(given)
+    ending = _ending(given["format"])
+    target = Path(given["output"]) if given["output"] else source.parent
+    if layouts.is_folder(target):
+        name = f"{source.stem}_{_told_size(given, networks)}{ending or usual_ending(source)}"
+        if given["picture"] == STREAM:
+            raise ConfigError("-o: say where the enlarged standard input goes; - is for a pipe")
+        target /= name
+    elif ending is not None and format_of(target) is not FORMATS[ending]:
+        raise ConfigError(f"--format {given['format']}: the name {target} asks for another format")
+    if given["skip_existing"] and layouts.is_file(target):
+        outcome = Outcome(source, target, "skipped", "is there already")
+    else:
+        with tqdm(desc=source.name, unit="tile", disable=quiet or None) as bar:
+            outcome = upscale_file(Job(source, target), networks, wish, _follow(bar))
+    if given["json"]:
+        print(json.dumps(outcome.as_dict()))
+    elif not quiet:
+        print(_told(outcome))
+    return outcome
+
+
+def _upscale_folder(folder: Path, given: dict[str, Any], quiet: bool) -> int:
+    """Enlarge all pictures of a folder; 1 if some failed."""
+    if given["output"] == STREAM:
+        raise ConfigError("-o -: a folder can't be written to the standard output")
+    networks, wish = _networks(given), _wish(given)
+    if wish.width is None and wish.height is None:  # now, and not once for each picture
+        networks.reaching(wish.factor or networks.usual_factor)
+    whole = folder.resolve()
+    output = whole.with_name(f"{whole.name}_{_told_size(given, networks)}")
+    if given["output"]:
         output = Path(given["output"])
-        target = output / target.name if layouts.is_folder(output) else output
-    if layouts.is_file(target) and target.samefile(source):
-        raise ConfigError(f"--output {target} is the picture itself; give another name")
-    require_fit(target, picture, scale=model.scale)
-    with tqdm(desc=source.name, unit="tile", disable=None) as bar:
-        result = enlarge(picture, model, _follow(bar))
-    files.write(target, result)
-    print(
-        f"{source} ({picture.width} x {picture.height}) -> {target} "
-        f"({result.width} x {result.height}) by {model.name}"
+    if layouts.is_file(output):
+        raise ConfigError(f"--output {output} is a file; a folder needs a folder")
+    jobs, outcomes = find_jobs(folder, output, _ending(given["format"]))
+    done = upscale_files(jobs, networks, wish, given["skip_existing"])
+    try:
+        for outcome in tqdm(done, folder.name, len(jobs), unit="picture", disable=quiet or None):
+            outcomes.append(outcome)
+            if given["json"]:
+                print(json.dumps(outcome.as_dict()))
+    except KeyboardInterrupt:
+        print("interrupted; the same command with --skip-existing goes on", file=sys.stderr)
+        return INTERRUPTED
+    return _tell_folder(folder, output, outcomes, given["json"], quiet)
+
+
+def _tell_folder(
+    folder: Path, output: Path, outcomes: list[Outcome], as_json: bool, quiet: bool
+) -> int:
+    """Say what came of a folder; 1 if some failed."""
+    counted = Counter(outcome.status for outcome in outcomes)
+    if as_json:
+        for outcome in outcomes:
+            if outcome.target is None:  # it was no job
+                print(json.dumps(outcome.as_dict()))
+    for outcome in outcomes:
+        if outcome.status == "failed":
+            print(f"failed: {outcome.reason}", file=sys.stderr)
+        elif outcome.status == "skipped" and outcome.target is None and not quiet:
+            print(f"skipped: {outcome.source} {outcome.reason}")
+    if not quiet:
+        print(
+            f"{folder} -> {output}: {counted['done']} enlarged, {counted['skipped']} skipped, "
+            f"{counted['failed']} failed"
+        )
+    return 1 if counted["failed"] else 0
+
+
+def _told(outcome: Outcome) -> str:
+    if outcome.before is None or outcome.after is None:
+        return f"{outcome.source} -> {outcome.target} {outcome.reason}"
+    several = f", {outcome.pictures} pictures" if outcome.pictures > 1 else ""
+    return (
+        f"{outcome.source} ({outcome.before[0]} x {outcome.before[1]}{several}) -> "
+        f"{outcome.target} ({outcome.after[0]} x {outcome.after[1]}) by {outcome.network}"
     )
-    return 0
+
+
+def _networks(given: dict[str, Any]) -> "Networks":
+    from sr_app.inference.model import TILE
+    from sr_app.inference.networks import Networks
+
+    tile = TILE
+    if given["tile"] != "auto":
+        if not given["tile"].isdecimal():
+            raise ConfigError(f"--tile is auto or a number of pixels, got {given['tile']!r}")
+        tile = int(given["tile"])
+    model = _model(given["checkpoint"], None) if given["checkpoint"] else None
+    return Networks(model, tile, given["ensemble"])
+
+
+def _wish(given: dict[str, Any]) -> Wish:
+    scale, size = given["scale"], given["size"]
+    width = height = None
+    if size is not None:
+        found = re.fullmatch(r"(\d{1,9})?x(\d{1,9})?", size)
+        if found is None or not any(found.groups()):
+            raise ConfigError(f"--size is like 1920x, x1080 or 1920x1080, got {size!r}")
+        width, height = (int(side) if side else None for side in found.groups())
+    limits = Limits(given["max_pixels"], given["allow_truncated"])
+    return Wish(scale, width, height, given["quality"], limits)
+
+
+def _told_size(given: dict[str, Any], networks: "Networks") -> str:
+    """What is added to a name: x2, or the size that was asked for."""
+    return given["size"] or f"x{given['scale'] or networks.usual_factor:g}"
+
+
+def _ending(format: str | None) -> str | None:
+    if format is None:
+        return None
+    ending = f".{format.lower().removeprefix('.')}"
+    if ending not in FORMATS:
+        known = ", ".join(each.removeprefix(".") for each in FORMATS)
+        raise ConfigError(f"--format must be one of {known}, got {format!r}")
+    return ending
+
+
+def _stdin(folder: Path) -> Path:
+    """The standard input as a file: pictures are not read from front to back."""
+    path = folder / "standard input"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
 
 
 def check_data(words: list[str]) -> int:
@@ -420,6 +608,7 @@ def _model(given: Path | str, scale: int | None) -> "Model":
 
 def _newest(scale: int | None) -> Path:
     """The run (of `scale`, if one is asked for) whose network is newest, or the shipped network."""
+    from sr_app.inference.networks import shipped
     from sr_app.nets import weights
     from sr_app.training.checkpoint import BEST
 
@@ -427,18 +616,7 @@ def _newest(scale: int | None) -> Path:
     for path in runs:
         if scale in (None, weights.read(path).config.scale):
             return path.parent
-    return _shipped(scale or 2)
-
-
-def _shipped(scale: int) -> Path:
-    path = SHIPPED / f"edsr_light_x{scale}.safetensors"
-    if not path.is_file():
-        there = sorted(each.stem for each in SHIPPED.glob("*.safetensors"))
-        raise CheckpointError(
-            f"no network for x{scale} is shipped (there are: {', '.join(there) or 'none'}); "
-            f"train one with --config configs/edsr_light_x{scale}.yaml and give --checkpoint"
-        )
-    return path
+    return shipped(scale or 2)
 
 
 def _follow(bar: "tqdm[Any]") -> Callable[[int, int], None]:

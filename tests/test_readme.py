@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,6 +43,7 @@ def test_every_command_of_the_readme_runs(
     for name in ("Set5", "Set14", "B100"):
         noise(Path("data/benchmarks") / name / "HR", "a.png")
     noise(Path(), "photo.jpg")
+    noise(Path("photos"), "a.jpg", "b.png")
     Path("configs").symlink_to(CONFIGS)
     assert len(COMMANDS) >= 10
     for script, *words in COMMANDS:
@@ -59,9 +61,11 @@ def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     noise(Path(), "photo.jpg")
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    exec(code.replace("checkpoints/", f"{PROJECT}/checkpoints/"), {})
+    names: dict[str, Any] = {}
+    exec(code, names)
     with Image.open("large.png") as large:
         assert large.size == (120, 96)
+    assert names["pixels"].shape == (72, 90, 3)
 
 
 def result(name: str) -> dict[str, object]:
@@ -101,3 +105,17 @@ def test_the_table_of_speed_is_made_from_its_results() -> None:
             f"| {memory[0]:.0f} / {memory[1]:.0f} MB |"
         )
     assert block("train_step.json") == "\n".join(lines)
+
+
+def test_the_table_of_upscaling_is_made_from_its_results() -> None:
+    names = {"sr_app": "ours", "pillow": "bicubic, Pillow", "realcugan": "Real-CUGAN, ncnn"}
+    lines = ["| picture | by | first, new process | next | a megapixel | peak memory |"]
+    lines.append("|---|---|---|---|---|---|")
+    for size, sides in result("upscale.json")["figures"].items():
+        for name, each in sides.items():
+            lines.append(
+                f"| {size} | {names[name]} | {each['cold_seconds']:.1f} s "
+                f"| {each['warm_seconds']:.2f} s | {each['warm_seconds_a_megapixel']:.1f} s "
+                f"| {each['peak_mb']:.0f} MB |"
+            )
+    assert block("upscale.json") == "\n".join(lines)

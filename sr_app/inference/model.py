@@ -61,26 +61,30 @@ class Model:
         """Take other weights, in place; the compiled kernel uses them from the next call on."""
         weights.fill(self._network, arrays, self.name)
 
+    def anew(self) -> "Model":
+        """The same network built again: after an error MindSpore's compiled kernel is broken."""
+        return Model(self.config, weights.gather(self._network), self.name)
+
     def enhance(
-        self, low: NDArray[np.float32], progress: Progress | None = None
+        self, low: NDArray[np.float32], progress: Progress | None = None, tile: int = TILE
     ) -> NDArray[np.float32]:
         """RGB (h, w, 3) -> (scale * h, scale * w, 3); float32, 0..255, not clamped.
 
         Worked tile by tile with the receptive radius as halo: equal to the whole picture at once
         within 1e-3 of 255 (sums are taken in another order when a size is no multiple of 8).
-        `progress` is told (tiles done, tiles in all).
+        `progress` is told (tiles done, tiles in all). tile: side of a tile's core, low pixels.
         """
         halo = self.config.receptive_radius
-        total = len(plan(low.shape[0], low.shape[1], TILE, halo))
+        total = len(plan(low.shape[0], low.shape[1], tile, halo))
         done = itertools.count(1)
 
-        def enhance_tile(tile: NDArray[np.float32]) -> NDArray[np.float32]:
-            high = self._enhance_tile(tile)
+        def enhance_tile(piece: NDArray[np.float32]) -> NDArray[np.float32]:
+            high = self._enhance_tile(piece)
             if progress is not None:
                 progress(next(done), total)
             return high
 
-        return apply_tiled(low, enhance_tile, scale=self.scale, tile=TILE, halo=halo)
+        return apply_tiled(low, enhance_tile, scale=self.scale, tile=tile, halo=halo)
 
     def _enhance_tile(self, low: NDArray[np.float32]) -> NDArray[np.float32]:
         batch = np.ascontiguousarray(low.transpose(2, 0, 1)[None], np.float32)

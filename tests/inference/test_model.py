@@ -10,7 +10,6 @@ from mindspore import Tensor
 from numpy.typing import NDArray
 
 import sr_app
-from sr_app.inference import model as model_module
 from sr_app.inference.model import Model, ensemble, to_uint8
 from sr_app.nets import weights
 from sr_app.nets.edsr import EDSR
@@ -42,15 +41,14 @@ def test_tiles_joined_are_the_whole_picture(
 ) -> None:
     """With the receptive radius as halo, within 1e-3 of 255 (the order of sums); with one pixel
     less the difference shows."""
-    monkeypatch.setattr(model_module, "TILE", 16)
     low = picture(45, 50)
     told: list[tuple[int, int]] = []
-    tiled = model.enhance(low, lambda done, total: told.append((done, total)))
+    tiled = model.enhance(low, lambda done, total: told.append((done, total)), tile=16)
     assert told == [(k, 12) for k in range(1, 13)]
     np.testing.assert_allclose(tiled, whole(network(), low), rtol=0, atol=1e-3)
     short = model.config.receptive_radius - 1
     monkeypatch.setattr(type(model.config), "receptive_radius", property(lambda self: short))
-    assert np.abs(model.enhance(low) - tiled).max() > 1e-3
+    assert np.abs(model.enhance(low, tile=16) - tiled).max() > 1e-3
 
 
 def test_other_weights_are_used_at_once(model: Model, network: Callable[..., EDSR]) -> None:
