@@ -1,4 +1,4 @@
-"""The training step: differentiate, clip, update."""
+"""The training step: differentiate, average over the ranks, clip, update."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 import mindspore as ms
 from mindspore import Tensor, nn, ops
 
-from sr_app.training.clip import ClipByGlobalNorm
+from sr_app.parallel.clip import ClipByGlobalNorm
 from sr_app.training.ema import WeightAverage
 from sr_app.training.optimizer import Adam
 
@@ -36,6 +36,7 @@ class TrainStep(nn.Cell):
     Args:
         network: (n, 3, h, w) -> (n, 3, scale * h, scale * w).
         loss: (output, high) -> scalar.
+        reduce: (loss, gradients) -> their means over the ranks that see other pictures.
         optimizer, clip, average: their parameters must be the network's.
     """
 
@@ -43,6 +44,7 @@ class TrainStep(nn.Cell):
         self,
         network: nn.Cell,
         loss: Loss,
+        reduce: nn.Cell,
         optimizer: Adam,
         clip: ClipByGlobalNorm,
         average: WeightAverage,
@@ -50,6 +52,7 @@ class TrainStep(nn.Cell):
         super().__init__(auto_prefix=False)
         self.network = network
         self.loss = loss
+        self.reduce = reduce
         self.optimizer = optimizer
         self.clip = clip
         self.average = average
@@ -61,6 +64,7 @@ class TrainStep(nn.Cell):
     def construct(self, low: Tensor, high: Tensor, learning_rate: Tensor) -> tuple[Tensor, Tensor]:
         """-> (loss, norm of the gradients before the clip), float32 scalars."""
         value, gradients = self.differentiate(low, high)
+        value, gradients = self.reduce(value, gradients)
         gradients, norm = self.clip(gradients)
         if ops.isfinite(value + norm):
             updated = self.optimizer(gradients, learning_rate)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from mindspore import Tensor
 
-from sr_app.training.clip import ClipByGlobalNorm
+from sr_app.parallel.clip import ClipByGlobalNorm
 
 GRADIENTS = [np.array([[3.0, 0.0], [0.0, 0.0]], np.float32), np.array([4.0], np.float32)]
 
