@@ -37,6 +37,10 @@ MEET_SECONDS, MEET_FAR_SECONDS = 25, 600
 """How long ranks wait for one another at the start: on one server, on several."""
 OPERATION_SECONDS = 1800
 """How long a rank waits in a collective: for one that scores a large picture, or that hangs."""
+MSRUN_LOOKS = 1.5
+"""Seconds in which msrun notices for certain that a rank has failed: it looks once a second."""
+LEAVING_SECONDS = 10
+"""How long ranks may take to end when the scheduler is gone: it goes when they say goodbye."""
 LAST_LINES = 12
 INTERRUPTED = 130
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -227,7 +231,8 @@ class _Watch:
 
     def until_the_end(self, stops: list[int]) -> int:
         """The exit status; ParallelError when a rank, the scheduler or msrun has failed."""
-        forwarded, all_gone_at = 0, None
+        forwarded = 0
+        gone_since: dict[str, float] = {}
         while True:
             self.look()
             self.tell()
@@ -241,15 +246,20 @@ class _Watch:
             failed = _FAILED.search(self.log("msrun"))
             if failed is not None:
                 return self.judged(int(failed[1]), int(failed[2]), stopping=bool(stops))
+            if self.msrun.poll() == 0:
+                return 0
+            if self.msrun.poll() is not None:
+                raise ParallelError(f"msrun has failed; {self.last_lines('msrun')}")
+            now = time.monotonic()
             if len(self.ranks) == self.devices and not any(map(_runs, self.ranks.values())):
-                # msrun looks once a second whether one has failed
-                all_gone_at = all_gone_at or time.monotonic()
-                if time.monotonic() - all_gone_at > 1.5:
+                if now - gone_since.setdefault("ranks", now) > MSRUN_LOOKS:
                     self.tell()
                     return 0
-            elif self.msrun.poll() is not None:
-                raise ParallelError(f"msrun has failed; {self.last_lines('msrun')}")
-            elif self.scheduler is not None and not _runs(self.scheduler):
+            elif (
+                self.scheduler is not None
+                and not _runs(self.scheduler)
+                and now - gone_since.setdefault("scheduler", now) > LEAVING_SECONDS
+            ):
                 raise ParallelError(f"the scheduler has failed; {self.last_lines('scheduler')}")
             time.sleep(0.1)
 

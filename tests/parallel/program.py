@@ -89,7 +89,9 @@ def equality(at: Mesh, mode: str, fusion: str) -> dict[str, Any]:
         "smallest norm": min(ours["norms"]),
         "norms of all ranks": at.spread(at.world.size, lambda rank: ours["norms"][-1]),
         "held": sum(math.prod(p.shape) for p in step.network.trainable_params()),
-        "of": sum(math.prod(p.shape) for p in lay_out(config(mode), ALONE)[0].network.trainable_params()),
+        "of": sum(
+            math.prod(p.shape) for p in lay_out(config(mode), ALONE)[0].network.trainable_params()
+        ),
     }
 
 
@@ -148,7 +150,7 @@ def drift(at: Mesh, mode: str) -> dict[str, Any]:
     return {"said": at.spread(at.world.size, lambda rank: said)}
 
 
-def shared_work(at: Mesh, mode: str) -> dict[str, Any]:
+def shared_work(at: Mesh) -> dict[str, Any]:
     """Work of any number of pieces, and an error on one rank."""
 
     def fail_at_1(number: int) -> int:
