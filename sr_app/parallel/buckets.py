@@ -2,6 +2,10 @@
 
 Every all-reduce costs a round of messages whatever its size, and EDSR has 72 to 140 gradients, half
 of them biases of a kilobyte (Li et al., 2020, PyTorch Distributed, section 3.2.3).
+
+A compiled graph may run what doesn't depend on one another in any order, and ranks whose graphs
+differ (each squares other gradients for the clip) in different ones; collectives that meet in
+another order exchange garbage. So each waits for the one before by `ops.depend`.
 """
 
 from collections.abc import Sequence
@@ -39,10 +43,20 @@ class BucketMean(nn.Cell):
         shapes: of the gradients, all float32.
         axis: over which ranks; of more than one.
         most_bytes: of a bucket.
+        at_the_end: begin when backward is done, which has collectives of its own along a tensor
+            axis; else as soon as the first bucket is full.
     """
 
-    def __init__(self, shapes: Sequence[tuple[int, ...]], axis: Axis, most_bytes: int) -> None:
+    def __init__(
+        self,
+        shapes: Sequence[tuple[int, ...]],
+        axis: Axis,
+        most_bytes: int,
+        *,
+        at_the_end: bool = False,
+    ) -> None:
         super().__init__()
+        self.at_the_end = at_the_end
         self.shapes = tuple(map(tuple, shapes))
         self.sizes = tuple(prod(shape) for shape in shapes)
         self.buckets = fill_buckets(self.sizes, most_bytes)
@@ -55,11 +69,13 @@ class BucketMean(nn.Cell):
         """(scalar, gradients) -> their means; the scalar travels at the end of the last bucket."""
         means = list(gradients)
         last = len(self.buckets) - 1
+        before = gradients if self.at_the_end else value
         for place, bucket in enumerate(self.buckets):
             pieces = [gradients[number].reshape((-1,)) for number in bucket]
             if place == last:
                 pieces.append(value.reshape((1,)))
-            flat = self.sum(ops.concat(pieces)) * self.share
+            flat = self.sum(ops.depend(ops.concat(pieces), before)) * self.share
+            before = flat
             start = 0
             for number in bucket:
                 end = start + self.sizes[number]
@@ -71,18 +87,27 @@ class BucketMean(nn.Cell):
 
 
 class TensorMean(nn.Cell):
-    """The same with an all-reduce for each tensor, which MindSpore may fuse (on Ascend it does)."""
+    """The same with an all-reduce for each tensor, one after the other or fused by MindSpore."""
 
     def __init__(self, axis: Axis, *, fused: bool) -> None:
         super().__init__()
         self.sum = collectives.Sum(axis.group, fused=fused)
         self.share = 1.0 / axis.size
+        self.fused = fused
 
     def construct(
         self, value: Tensor, gradients: tuple[Tensor, ...]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        means = [self.sum(gradient) * self.share for gradient in gradients]
-        return self.sum(value) * self.share, tuple(means)
+        """(scalar, gradients) -> their means."""
+        value = self.sum(ops.depend(value, gradients)) * self.share
+        means = []
+        before = value
+        for gradient in gradients:
+            if not self.fused:  # fused ones can't wait for one another
+                gradient = ops.depend(gradient, before)
+            before = self.sum(gradient) * self.share
+            means.append(before)
+        return value, tuple(means)
 
 
 class NoMean(nn.Cell):

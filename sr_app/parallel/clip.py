@@ -64,7 +64,8 @@ class ClipByGlobalNorm(nn.Cell):
             square = ops.zeros((), ms.float32)
             for number in self.mine:
                 square = square + ops.ReduceSum()(ops.square(gradients[number]))
-            norm = ops.sqrt(self.sum(square))
+            # when all gradients are here: collectives must come in the same order on all ranks
+            norm = ops.sqrt(self.sum(ops.depend(square, gradients)))
         if self.norm is not None:
             factor = ops.minimum(self.norm / (norm + 1e-6), ops.ones_like(norm))
             gradients = self.map(ops.partial(_scale, factor), gradients)

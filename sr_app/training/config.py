@@ -97,7 +97,7 @@ class ParallelConfig:
     Args:
         tensor: so many ranks share one network; all ranks / tensor see other pictures.
         fusion: how gradients are averaged: in `buckets` of our own, each tensor for itself and
-            fused by `mindspore` (on Ascend; its CPU backend fuses nothing), or `none` fused.
+            fused by `mindspore` (not on the CPU), or `none` fused.
         bucket_mb: megabytes in a bucket.
     """
 

@@ -24,7 +24,7 @@ from sr_app.nets.table import make
 from sr_app.parallel import collectives
 from sr_app.parallel.buckets import BucketMean, NoMean, TensorMean
 from sr_app.parallel.clip import ClipByGlobalNorm
-from sr_app.parallel.mesh import ALONE, Axis, Mesh
+from sr_app.parallel.mesh import ALONE, Mesh
 from sr_app.training import checkpoint
 from sr_app.training.checkpoint import Progress
 from sr_app.training.config import ParallelConfig, RunConfig
@@ -61,7 +61,7 @@ def lay_out(config: RunConfig, mesh: Mesh) -> tuple[TrainStep, Layout]:
     step = TrainStep(
         network,
         LOSSES[config.loss],
-        mean_over(mesh.data, shapes, config.parallel),
+        mean_over(mesh, shapes, config.parallel),
         Adam(parameters),
         ClipByGlobalNorm(config.optimizer.clip_norm, mesh, [math.prod(s) for s in shapes], split),
         WeightAverage(parameters, config.average),
@@ -70,15 +70,16 @@ def lay_out(config: RunConfig, mesh: Mesh) -> tuple[TrainStep, Layout]:
     return step, layout
 
 
-def mean_over(axis: Axis, shapes: Sequence[tuple[int, ...]], config: ParallelConfig) -> nn.Cell:
-    """What averages the loss and gradients of these shapes over the ranks of an axis."""
-    if axis.size == 1:
+def mean_over(mesh: Mesh, shapes: Sequence[tuple[int, ...]], config: ParallelConfig) -> nn.Cell:
+    """What averages the loss and gradients of these shapes over the ranks of the data axis."""
+    if mesh.data.size == 1:
         return NoMean()
     if config.fusion == "buckets":
-        return BucketMean(shapes, axis, config.bucket_mb * 2**20)
+        most, at_the_end = config.bucket_mb * 2**20, mesh.tensor.size > 1
+        return BucketMean(shapes, mesh.data, most, at_the_end=at_the_end)
     if config.fusion == "mindspore":
         collectives.fuse(config.bucket_mb)
-    return TensorMean(axis, fused=config.fusion == "mindspore")
+    return TensorMean(mesh.data, fused=config.fusion == "mindspore")
 
 
 def train(

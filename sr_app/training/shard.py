@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
+import mindspore as ms
 import numpy as np
 from mindspore import Parameter, nn
 from numpy.typing import NDArray
@@ -122,6 +123,10 @@ def require_shares(config: RunConfig, ranks: int) -> None:
             f"batch.size is {size}, which {ranks // tensor} ranks can't share evenly (--devices "
             f"{ranks}, parallel.tensor {tensor}); the ranks that see other pictures can be "
             f"{divisors(size)}"
+        )
+    if config.parallel.fusion == "mindspore" and ms.get_context("device_target") == "CPU":
+        raise ConfigError(
+            "parallel.fusion is mindspore, which fuses nothing on the CPU: take buckets"
         )
 
 

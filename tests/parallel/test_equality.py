@@ -1,4 +1,4 @@
-"""N ranks = 1 rank: outputs, gradients, norms, weights; what `program.py` finds, in one run each."""
+"""N ranks = 1 rank: outputs, gradients, norms, weights, as `program.py` finds them."""
 
 import json
 from collections.abc import Callable
@@ -34,8 +34,8 @@ def found(folder: Path, ranks: int, tensor: int, *parts: str) -> Found:
 def data_parallel(tmp_path_factory: pytest.TempPathFactory) -> Found:
     return found(
         *(tmp_path_factory.mktemp("data"), 2, 1, "equality:graph:buckets", "equality:graph:none"),
-        *("equality:pynative:buckets", "equality:graph:mindspore", "one_nan:graph"),
-        *("one_nan:pynative", "drift:graph", "shared_work"),
+        *("equality:pynative:buckets", "one_nan:graph", "one_nan:pynative", "drift:graph"),
+        *("shared_work",),
     )
 
 

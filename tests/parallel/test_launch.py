@@ -228,6 +228,7 @@ def test_a_rank_without_its_launcher_says_so(pictures: Path, tmp_path: Path) -> 
         (("--nodes", 2), "--nodes 2 needs --master HOST:PORT"),
         (("--nodes", 2, "--node_rank", 2), "servers are numbered from 0"),
         (("--master", "here"), "must be HOST:PORT"),
+        (("--parallel.fusion", "mindspore"), "fuses nothing on the CPU: take buckets"),
         (("--devices", 3), "batch.size is 2, which 3 ranks can't share evenly"),
         (("--devices", 3, "--parallel.tensor", 2), "does not divide the 3 ranks; it can be 1, 3"),
         (
