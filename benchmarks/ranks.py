@@ -1,9 +1,9 @@
 """Several ranks on one machine: python benchmarks/ranks.py [--quick].
 
-With 2 and 4 processes (and one, for the step): the mean of EDSR-baseline's and EDSR's gradients in buckets next to one
+With 2 and 4 processes: the mean of EDSR-baseline's and EDSR's gradients in buckets next to one
 all-reduce for each tensor; the clip whose ranks each square a share next to one that squares all
-everywhere; and the whole training step of EDSR-baseline, with and without buckets. The sides take
-turns within the same processes, in GRAPH_MODE.
+everywhere; and the whole training step of EDSR-baseline, with and without buckets, for one process,
+too. The sides take turns within the same processes, in GRAPH_MODE.
 """
 
 from __future__ import annotations
@@ -133,16 +133,17 @@ def step_sides(at: Mesh, case: Case, rounds: int) -> dict[str, Any]:
     }
     for name, parallel in sides.items():
         step, _ = lay_out(replace(run_config(case), parallel=parallel), at)
-        turns[name] = (partial(take, step, low, high, rate), collectives(step.reduce))
+        turns[name] = (partial(take, step, low, high, rate), collectives(step))
     return measured(at, turns, rounds)
 
 
-def collectives(mean: nn.Cell) -> int:
+def collectives(step: TrainStep) -> int:
     """All-reduces in a step: of the mean, and one of the clip."""
-    if isinstance(mean, BucketMean):
-        return len(mean.buckets) + 1
-    tensors = len(make(EDSRConfig()).trainable_params()) if isinstance(mean, TensorMean) else -2
-    return tensors + 2
+    if isinstance(step.reduce, BucketMean):
+        return len(step.reduce.buckets) + 1
+    if isinstance(step.reduce, TensorMean):
+        return len(step.optimizer.parameters) + 2
+    return 0
 
 
 def take(step: TrainStep, low: Tensor, high: Tensor, rate: Tensor) -> object:
