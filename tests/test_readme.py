@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sr_app import report
+from sr_app import report, threads
 from sr_app.cli import CONFIGS, PROJECT
+from sr_app.parallel import launch
 
 README = (PROJECT / "README.md").read_text()
 COMMANDS = [
@@ -53,6 +54,25 @@ def test_every_command_of_the_readme_runs(
             assert script == "sr_app"
             status, _, err = command(*words)
         assert status == 0, f"{script} {words}: {err}"
+
+
+def test_the_lines_for_two_servers_start_eight_ranks_on_each(
+    command: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to the start itself: one machine can't be two."""
+    started: list[launch.Ranks] = []
+
+    def note(words: list[str], ranks: launch.Ranks, logs: Path, show: object) -> int:
+        started.append(ranks)
+        return 0
+
+    monkeypatch.setattr(launch, "run", note)
+    monkeypatch.setattr(threads, "cores", lambda: 8)
+    lines = re.findall(r"^server\d\$ python train.py (.*)$", README, re.MULTILINE)
+    for line in lines:
+        status, _, err = command("train", *shlex.split(line))
+        assert status == 0, err
+    assert started == [launch.Ranks(8, 2, node, "10.0.0.1", 8118) for node in (0, 1)]
 
 
 def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
