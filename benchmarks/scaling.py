@@ -7,9 +7,11 @@ measured. It is held next to the measurements of `ranks.py` first. Makes docs/sc
 
 from __future__ import annotations
 
+import argparse
 import json
 from dataclasses import dataclass
-from math import log2
+from math import ceil, log2
+from pathlib import Path
 from typing import Any
 
 import record
@@ -17,6 +19,8 @@ import record
 from sr_app.nets.edsr import STAGES, EDSRConfig
 
 BYTES = 4  # of a float32
+BUCKET = 32 * 2**20  # bytes, as parallel.bucket_mb has it
+DOCUMENT = Path(__file__).parent.parent / "docs" / "scaling.md"
 CARDS = (8, 16, 32, 64, 128, 256, 512, 1024)
 NETWORKS = {
     "EDSR-baseline": EDSRConfig(),
@@ -34,7 +38,7 @@ class Hardware:
         near_alpha, far_alpha: seconds before the first byte.
         cards: in a server.
         launches: seconds of a step that don't shrink with the batch.
-        patches: that a server's host cuts a second (results/loader.json, one thread).
+        patches: that a rank's loader thread makes a second (results/loader.json).
     """
 
     operations: float = 30e12
@@ -49,19 +53,18 @@ class Hardware:
 
 @dataclass(frozen=True)
 class Step:
-    """Seconds of the parts of one step."""
+    """Seconds of the parts of one step; of `mean`, `hidden` passes during backward."""
 
     compute: float
     mean: float
+    hidden: float
     tensor: float
     data: float
 
     @property
     def seconds(self) -> float:
-        """The mean hides behind backward (two thirds of compute) but for its last tenth; the tensor
-        axis speaks while all wait; patches are cut meanwhile."""
-        hidden = min(0.9 * self.mean, self.compute * 2 / 3)
-        return max(self.compute + self.tensor + self.mean - hidden, self.data)
+        """While the tensor axis speaks all wait; patches are cut meanwhile."""
+        return max(self.compute + self.tensor + self.mean - self.hidden, self.data)
 
 
 def operations(config: EDSRConfig, patch: int) -> float:
@@ -95,31 +98,24 @@ def step(config: EDSRConfig, cards: int, tensor: int, batch: int, patch: int, on
     mean += all_reduce(size / near, data // near, on.far_alpha, on.far)
     message = mine * config.features * patch**2 * BYTES
     messages = 2 * config.blocks * all_reduce(message, tensor, on.near_alpha, on.near)
-    servers = max(1, cards // on.cards)
-    return Step(compute + on.launches, mean, messages, batch / servers / on.patches)
+    buckets = ceil(size / BUCKET)
+    behind = mean * (buckets - 1) / buckets if tensor == 1 else 0.0  # all but the last bucket
+    hidden = min(behind, compute * 2 / 3)  # backward is two thirds
+    return Step(compute + on.launches, mean, hidden, messages, mine / on.patches)
 
 
-def scaling_table(name: str, per_card: int, patch: int = 48) -> str:
-    """Patches a second and efficiency when the batch grows with the cards."""
+def scaling_table(name: str, patch: int = 48) -> str:
+    """Patches a second, and next to as many single cards, when the batch grows with the cards."""
     config, on = NETWORKS[name], Hardware()
-    one = per_card / step(config, 1, 1, per_card, patch, on).seconds
     rows = []
     for cards in CARDS:
-        taken = step(config, cards, 1, per_card * cards, patch, on)
-        rate = per_card * cards / taken.seconds
-        limit = "data" if taken.data == taken.seconds else "computing"
-        if limit != "data" and taken.seconds - taken.compute > 0.2 * taken.compute:
-            limit = "the mean"
-        rows.append(
-            [
-                cards,
-                f"{1000 * taken.seconds:.1f}",
-                f"{rate:,.0f}",
-                f"{rate / one / cards:.0%}",
-                limit,
-            ]
-        )
-    return markdown(["cards", "ms a step", "patches/s", "efficiency", "bound by"], rows)
+        cells: list[object] = [cards]
+        for share in (16, 4, 1):
+            alone = share / step(config, 1, 1, share, patch, on).seconds
+            rate = share * cards / step(config, cards, 1, share * cards, patch, on).seconds
+            cells.append(f"{rate:,.0f} ({rate / alone / cards:.0%})")
+        rows.append(cells)
+    return markdown(["cards", "16 patches a card", "4 a card", "1 a card"], rows)
 
 
 def strong_table(name: str, batch: int, patch: int = 48) -> str:
@@ -168,13 +164,30 @@ def tables() -> dict[str, str]:
     measured = json.loads((record.RESULTS / "ranks.json").read_text())["figures"]
     return {
         "check": check_table(measured),
-        "EDSR-baseline": scaling_table("EDSR-baseline", 16),
-        "EDSR": scaling_table("EDSR", 16),
+        "EDSR-baseline": scaling_table("EDSR-baseline"),
+        "EDSR": scaling_table("EDSR"),
         "EDSR-baseline, batch 16": strong_table("EDSR-baseline", 16),
         "EDSR, batch 16": strong_table("EDSR", 16),
     }
 
 
-if __name__ == "__main__":
+def written(text: str) -> str:
+    """The document with its tables made anew, each between its name and `end`."""
     for name, table in tables().items():
-        print(f"{name}\n{table}\n")
+        head, mark, rest = text.partition(f"<!-- {name} -->\n")
+        text = f"{head}{mark}{table}\n<!-- end -->{rest.partition('<!-- end -->')[2]}"
+    return text
+
+
+def main() -> None:
+    """Print the tables, or write them into the document."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help=f"into {DOCUMENT.name}")
+    if parser.parse_args().write:
+        DOCUMENT.write_text(written(DOCUMENT.read_text()))
+    else:
+        print("\n\n".join(f"{name}\n{table}" for name, table in tables().items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -121,3 +123,46 @@ def test_the_table_of_speed_is_made_from_its_results() -> None:
             f"| {memory[0]:.0f} / {memory[1]:.0f} MB |"
         )
     assert block("train_step.json") == "\n".join(lines)
+
+
+def test_the_table_of_ranks_is_made_from_its_results() -> None:
+    lines = [
+        "| processes | what | ms, buckets / each tensor | gain | all-reduces |",
+        "|" + "---|" * 5,
+    ]
+    for world, measured in result("ranks.json")["figures"].items():
+        for what, sides in measured.items():
+            if world == "1 process" or what.startswith("norm"):
+                continue
+            ours, single = sides["buckets"], sides["each tensor"]
+            both = [side["milliseconds"] for side in (ours, single)]
+            lines.append(
+                f"| {world.partition(' ')[0]} | {what} | {both[0]:.1f} / {both[1]:.1f} "
+                f"| {both[1] / both[0] - 1:+.0%} | {ours['collectives']} / {single['collectives']} |"
+            )
+    assert block("ranks.json") == "\n".join(lines)
+
+
+def test_the_table_of_memory_is_made_from_its_results() -> None:
+    lines = ["| ranks | held, counted | | peak memory, measured | |", "|" + "---|" * 5]
+    figures = result("memory.json")["figures"]
+    whole = figures["tensor 1"]
+    for name, sizes in figures.items():
+        cells = [
+            cell
+            for what in ("together", "peak")
+            for cell in (f"{sizes[what]:.0f} MB", f"{sizes[what] / whole[what] - 1:+.0%}")
+        ]
+        lines.append(f"| {name.removeprefix('tensor ')} | {' | '.join(cells)} |")
+    assert block("memory.json") == "\n".join(lines)
+
+
+@pytest.mark.slow
+def test_the_tables_of_the_scaling_document_are_made_by_its_script() -> None:
+    words = [sys.executable, "benchmarks/scaling.py"]
+    done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    document = (PROJECT / "docs/scaling.md").read_text()
+    for text in done.stdout.strip().split("\n\n"):
+        name, _, table = text.partition("\n")
+        assert f"<!-- {name} -->\n{table}\n<!-- end -->" in document
