@@ -135,10 +135,10 @@ def test_the_table_of_ranks_is_made_from_its_results() -> None:
             if world == "1 process" or what.startswith("norm"):
                 continue
             ours, single = sides["buckets"], sides["each tensor"]
-            both = [side["milliseconds"] for side in (ours, single)]
+            one, other = (side["milliseconds"] for side in (ours, single))
             lines.append(
-                f"| {world.partition(' ')[0]} | {what} | {both[0]:.1f} / {both[1]:.1f} "
-                f"| {both[1] / both[0] - 1:+.0%} | {ours['collectives']} / {single['collectives']} |"
+                f"| {world.partition(' ')[0]} | {what} | {one:.1f} / {other:.1f} "
+                f"| {other / one - 1:+.0%} | {ours['collectives']} / {single['collectives']} |"
             )
     assert block("ranks.json") == "\n".join(lines)
 
