@@ -191,9 +191,10 @@ def _begin(
 ) -> Progress:
     """Fill the step, on all ranks with what the first one finds in the folder, or has built."""
     mesh = layout.mesh
-    arrays, progress = layout.join(checkpoint.changing(step)), Progress()
+    fresh = layout.join(checkpoint.changing(step))
+    arrays, progress = fresh, Progress()
     if mesh.first:
-        progress, arrays = checkpoint.restore(folder, arrays, config, cache.key, say)
+        progress, arrays = checkpoint.restore(folder, fresh, config, cache.key, say)
     if mesh.world.size > 1:
         ours = (cache.key, asdict(config))
         for rank, theirs in enumerate(collectives.gather(ours)):
@@ -203,7 +204,7 @@ def _begin(
                     "servers need the same --data and the same settings"
                 )
         progress = collectives.gather(progress)[0]
-        arrays = {name: collectives.broadcast(array) for name, array in arrays.items()}
+        arrays = {name: collectives.broadcast(arrays[name]) for name in fresh}  # in its order
     weights.fill(step, layout.cut(arrays), folder)
     layout.require_equal(list(step.get_parameters()), progress.step)
     return progress

@@ -147,10 +147,7 @@ def alive(process: psutil.Process) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_saves_and_the_same_command_goes_on_with_other_ranks(
-    number: int, pictures: Path, tmp_path: Path
-) -> None:
-    """Stopped on 2 x 1 ranks, continued on one process: as if one had done it all."""
+def test_a_stop_saves_on_all_ranks(number: int, pictures: Path, tmp_path: Path) -> None:
     words = ("train", "--data", pictures, *TINY, "--validation.every", 100_000)
     run, steps = tmp_path / "run", ("--steps", 100_000)
     with started(*words, "--run", run, *steps, "--devices", 2) as process:
