@@ -34,17 +34,19 @@ from sr_app.image.metrics import BICUBIC, PROTOCOLS, Score
 from sr_app.image.picture import Picture
 from sr_app.inference.folder import find_jobs, upscale_files, usual_ending
 from sr_app.inference.jobs import Job, Outcome, Wish, upscale_file
+from sr_app.parallel import launch
 
 if TYPE_CHECKING:  # they load MindSpore, which takes a second: only when a command needs it
     from sr_app.inference.evaluate import PictureScore, SetScores, Upscale
     from sr_app.inference.model import Model
     from sr_app.inference.networks import Networks
+    from sr_app.parallel.mesh import Mesh
     from sr_app.training.config import RunConfig
 
 PROJECT = Path(__file__).resolve().parent.parent
 CONFIGS = PROJECT / "configs"
 RUNS = Path("checkpoints")
-INTERRUPTED = 130
+INTERRUPTED = launch.INTERRUPTED
 REFUSED = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EROFS)
 """What the system may refuse wherever a name or place of the user's comes in."""
 MOST_CONFIG_BYTES = 65_536
@@ -58,6 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):  # whatever a name holds, and at once in a pipe, too
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace", line_buffering=True)
+    if launch.is_scheduler():
+        launch.join()
+        return 0
     if not words or words[0] in ("-h", "--help"):
         print(_usage())
         return 0
@@ -66,8 +71,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         near = difflib.get_close_matches(words[0], COMMANDS, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         return _fail(f"there is no command {words[0]!r}{hint}\n{_usage()}")
+    return launch.exit_status(_told(command, words[1:]))
+
+
+def _told(command: Callable[[list[str]], int], words: list[str]) -> int:
+    """The exit status of a command, its errors told."""
     try:
-        return command(words[1:])
+        return command(words)
     except SrAppError as error:
         return _fail(str(error))
     except OSError as error:
@@ -82,7 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def train(words: list[str]) -> int:
     """train a network: settings from a file in configs/, overrides by section.key"""
     from sr_app.training.config import RunConfig
+    from sr_app.training.shard import require_shares
 
+    given_words = words
     chosen, words = _configs_first(words)
     parser = _parser("train", train)
     if not chosen:
@@ -92,12 +104,58 @@ def train(words: list[str]) -> int:
         _require_plain(path)
     parser.add_argument("--config", action="config", help=f"a file of {CONFIGS.name}/ or your own")
     parser.add_argument("--run", type=str | None, default=None, help="the run's folder")
+    _add_devices(parser)
     parser.add_class_arguments(RunConfig, as_group=False, fail_untyped=True)
     given = _parse(parser, words)
+    ranks = _ranks(given)
     run, config = given.pop("run"), RunConfig(**given)
     folder = Path(run) if run else RUNS / chosen[-1].stem
+    require_shares(config, ranks.total)
+    if ranks.total > 1 and not launch.joined():
+        return _launch(["train", *given_words], ranks, folder / "ranks")
+    mesh = _mesh(ranks, config.parallel.tensor)
+    require_shares(config, mesh.world.size)
     print(f"settings {chosen[-1]}, data {config.data}, run {folder}")
-    return _train(config, folder)
+    return _train(config, folder, mesh)
+
+
+def _add_devices(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--devices",
+        type=int | Literal["auto"],
+        default="auto",
+        help="devices on this server, each with a process; auto takes all accelerators (a CPU: 1)",
+    )
+    parser.add_argument("--nodes", type=int, default=1, help="servers; start each by hand")
+    parser.add_argument("--node_rank", type=int, default=0, help="this server's number, from 0")
+    parser.add_argument(
+        "--master", type=str | None, default=None, help="HOST:PORT of server 0, where all meet"
+    )
+
+
+def _ranks(given: dict[str, Any]) -> launch.Ranks:
+    """The ranks that the options ask for, taken out of what was given."""
+    return launch.wanted(*(given.pop(name) for name in ("devices", "nodes", "node_rank", "master")))
+
+
+def _launch(words: list[str], ranks: launch.Ranks, logs: Path) -> int:
+    """Run a command on several ranks, its first one's words on the screen."""
+    servers = f" on each of {ranks.nodes} servers" if ranks.nodes > 1 else ""
+    print(f"starting {ranks.devices} ranks{servers}; their logs are in {logs}")
+    words = ["-m", "sr_app", *words]
+    status = launch.run(words, ranks, logs, lambda text: print(text, end="", flush=True))
+    if status == INTERRUPTED:
+        print("interrupted", file=sys.stderr)
+    return status
+
+
+def _mesh(ranks: launch.Ranks, tensor: int) -> "Mesh":
+    """This process's place among the ranks; alone where it was not started as one of many."""
+    from sr_app.parallel.mesh import ALONE, mesh
+
+    if not launch.joined():
+        return ALONE
+    return mesh(*launch.join(ranks.total if ranks.total > 1 else None), tensor)
 
 
 def _configs_first(words: list[str]) -> tuple[list[Path], list[str]]:
@@ -134,7 +192,7 @@ def _require_plain(path: Path) -> None:
         )
 
 
-def _train(config: "RunConfig", folder: Path) -> int:
+def _train(config: "RunConfig", folder: Path, mesh: "Mesh") -> int:
     from sr_app.inference.model import Model
     from sr_app.nets import weights
     from sr_app.nets.table import make
@@ -154,17 +212,17 @@ def _train(config: "RunConfig", folder: Path) -> int:
         from sr_app.inference import evaluate
 
         model.fill(arrays)
-        upscale = evaluate.network(model.enhance)
-        return evaluate.mean(
-            evaluate.score_pair(upscale, pair, config.validation.protocol, scale).score
-            for pair in validation
-        )
+        methods = {model.name: evaluate.network(model.enhance)}
+        scores = evaluate.score_set(validation, config.validation.protocol, methods, mesh=mesh)
+        return scores.mean(model.name)
 
     print(
         f"{len(pictures)} pictures to train on, {len(validation)} of {validation.name} to validate "
         f"on; {model.parameters:,} parameters, x{scale}"
     )
-    progress = run_training(config, folder, pixels, validate, print)
+    if mesh.world.size > 1:
+        print(f"{mesh.world.size} ranks: data {mesh.data.size} x tensor {mesh.tensor.size}")
+    progress = run_training(config, folder, pixels, validate, print, mesh)
     best = "not validated"
     if progress.best is not None:
         best = f"best score {progress.best:.2f} dB ({config.validation.protocol})"
@@ -223,12 +281,18 @@ def evaluate(words: list[str]) -> int:
     parser.add_argument(
         "--strips", type=str | None, default=None, help="folder for a comparison strip per picture"
     )
+    _add_devices(parser)
     given = _parse(parser, words)
+    ranks = _ranks(given)
     _require_writable(given["json"], given["csv"])
     if given["protocol"] not in (None, *PROTOCOLS):
         raise ConfigError(
             f"--protocol must be one of {', '.join(PROTOCOLS)}, got {given['protocol']!r}"
         )
+    if ranks.total > 1 and not launch.joined():
+        logs = Path(tempfile.mkdtemp(prefix="sr_app_ranks_"))
+        return _launch(["eval", *words], ranks, logs)
+    mesh = _mesh(ranks, tensor=1)
     if given["checkpoint"] == BICUBIC:
         if given["ensemble"]:
             raise ConfigError(f"--ensemble is for networks; {BICUBIC} has nothing to average")
@@ -246,7 +310,9 @@ def evaluate(words: list[str]) -> int:
         names = [name.strip() for name in given["sets"].split(",")]
     loaded = [benchmarks.load(name, scale) for name in names]
     strips = _folder(given["strips"]) if given["strips"] else None
-    sets = [_score_set(each, given["protocol"], methods, strips) for each in loaded]
+    sets = [_score_set(each, given["protocol"], methods, strips, mesh) for each in loaded]
+    if not mesh.first:
+        return 0
     print(f"\n{report.text_table(sets)}")
     if given["json"]:
         result = {"scale": scale, "sets": [each.as_dict() for each in sets]}
@@ -261,12 +327,14 @@ def _score_set(
     protocol: str | None,
     methods: "dict[str, Upscale]",
     strips: Path | None,
+    mesh: "Mesh",
 ) -> "SetScores":
     """Score one set under a progress bar; `strips` is where a strip per picture goes."""
     from sr_app import report
     from sr_app.inference.evaluate import score_set
 
-    with tqdm(total=len(pictures), desc=pictures.name, unit="picture", disable=None) as bar:
+    total = len(range(mesh.world.index, len(pictures), mesh.world.size))  # this rank's share
+    with tqdm(total=total, desc=pictures.name, unit="picture", disable=None) as bar:
 
         def look(pair: benchmarks.Pair, scored: "dict[str, PictureScore]") -> None:
             bar.update()
@@ -274,7 +342,7 @@ def _score_set(
                 strip = Picture(report.comparison(pair, scored))
                 files.write(strips / f"{pictures.name}_{pair.name}.png", strip)
 
-        return score_set(pictures, protocol or pictures.protocol, methods, look)
+        return score_set(pictures, protocol or pictures.protocol, methods, look, mesh)
 
 
 def upscale(words: list[str]) -> int:
@@ -387,7 +455,7 @@ def _upscale_one(source: Path, given: dict[str, Any], quiet: bool) -> Outcome:
     if given["json"]:
         print(json.dumps(outcome.as_dict()))
     elif not quiet:
-        print(_told(outcome))
+        print(_line_of(outcome))
     return outcome
 
 
@@ -439,7 +507,7 @@ def _tell_folder(
     return 1 if counted["failed"] else 0
 
 
-def _told(outcome: Outcome) -> str:
+def _line_of(outcome: Outcome) -> str:
     if outcome.before is None or outcome.after is None:
         return f"{outcome.source} -> {outcome.target} {outcome.reason}"
     several = f", {outcome.pictures} pictures" if outcome.pictures > 1 else ""

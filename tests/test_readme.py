@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sr_app import report
+from sr_app import report, threads
 from sr_app.cli import CONFIGS, PROJECT
+from sr_app.parallel import launch
 
 README = (PROJECT / "README.md").read_text()
 COMMANDS = [
@@ -55,6 +58,25 @@ def test_every_command_of_the_readme_runs(
             assert script == "sr_app"
             status, _, err = command(*words)
         assert status == 0, f"{script} {words}: {err}"
+
+
+def test_the_lines_for_two_servers_start_eight_ranks_on_each(
+    command: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to the start itself: one machine can't be two."""
+    started: list[launch.Ranks] = []
+
+    def note(words: list[str], ranks: launch.Ranks, logs: Path, show: object) -> int:
+        started.append(ranks)
+        return 0
+
+    monkeypatch.setattr(launch, "run", note)
+    monkeypatch.setattr(threads, "cores", lambda: 8)
+    lines = re.findall(r"^server\d\$ python train.py (.*)$", README, re.MULTILINE)
+    for line in lines:
+        status, _, err = command("train", *shlex.split(line))
+        assert status == 0, err
+    assert started == [launch.Ranks(8, 2, node, "10.0.0.1", 8118) for node in (0, 1)]
 
 
 def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,3 +141,46 @@ def test_the_table_of_upscaling_is_made_from_its_results() -> None:
                 f"| {each['peak_mb']:.0f} MB |"
             )
     assert block("upscale.json") == "\n".join(lines)
+
+
+def test_the_table_of_ranks_is_made_from_its_results() -> None:
+    lines = [
+        "| processes | what | ms, buckets / each tensor | gain | all-reduces |",
+        "|" + "---|" * 5,
+    ]
+    for world, measured in result("ranks.json")["figures"].items():
+        for what, sides in measured.items():
+            if world == "1 process" or what.startswith("norm"):
+                continue
+            ours, single = sides["buckets"], sides["each tensor"]
+            one, other = (side["milliseconds"] for side in (ours, single))
+            lines.append(
+                f"| {world.partition(' ')[0]} | {what} | {one:.1f} / {other:.1f} "
+                f"| {other / one - 1:+.0%} | {ours['collectives']} / {single['collectives']} |"
+            )
+    assert block("ranks.json") == "\n".join(lines)
+
+
+def test_the_table_of_memory_is_made_from_its_results() -> None:
+    lines = ["| ranks | held, counted | | peak memory, measured | |", "|" + "---|" * 5]
+    figures = result("memory.json")["figures"]
+    whole = figures["tensor 1"]
+    for name, sizes in figures.items():
+        cells = [
+            cell
+            for what in ("together", "peak")
+            for cell in (f"{sizes[what]:.0f} MB", f"{sizes[what] / whole[what] - 1:+.0%}")
+        ]
+        lines.append(f"| {name.removeprefix('tensor ')} | {' | '.join(cells)} |")
+    assert block("memory.json") == "\n".join(lines)
+
+
+@pytest.mark.slow
+def test_the_tables_of_the_scaling_document_are_made_by_its_script() -> None:
+    words = [sys.executable, "benchmarks/scaling.py"]
+    done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    document = (PROJECT / "docs/scaling.md").read_text()
+    for text in done.stdout.strip().split("\n\n"):
+        name, _, table = text.partition("\n")
+        assert f"<!-- {name} -->\n{table}\n<!-- end -->" in document

@@ -1,8 +1,9 @@
 """CPU operators of our own in C++: whether they are used, and the library that holds them.
 
 `winograd.h` computes 3x3 convolutions and their gradients, `operators.cc` makes operators of them,
-`build.py` compiles these, `conv3x3.py`, `fused.py` and `update.py` make cells of them. Where that can't be done
-MindSpore's operators take over, and one line says why. `SR_KERNELS=off` turns ours off.
+`build.py` compiles these, `conv3x3.py`, `fused.py` and `update.py` make cells of them. Where that
+can't be done MindSpore's operators take over, and one line says why. `SR_KERNELS=off` turns ours
+off.
 `docs/kernels.md` tells how it works.
 """
 

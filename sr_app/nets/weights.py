@@ -123,7 +123,13 @@ def fill(network: nn.Cell, arrays: Arrays, source: Path | str) -> None:
     values that aren't finite floating-point numbers; then nothing is changed.
     """
     parameters = network.parameters_dict()
-    ours = {name: tuple(p.shape) for name, p in parameters.items()}
+    require_fit({name: tuple(p.shape) for name, p in parameters.items()}, arrays, source)
+    for name, parameter in parameters.items():
+        parameter.copy_(Tensor(np.asarray(arrays[name], np.float32, order="C")))
+
+
+def require_fit(ours: dict[str, tuple[int, ...]], arrays: Arrays, source: Path | str) -> None:
+    """CheckpointError as `fill` raises it; `ours` are the shapes wanted, by name."""
     theirs = {name: array.shape for name, array in arrays.items()}
     if ours != theirs:
         missing, foreign = sorted(ours.keys() - theirs.keys()), sorted(theirs.keys() - ours.keys())
@@ -136,8 +142,6 @@ def fill(network: nn.Cell, arrays: Arrays, source: Path | str) -> None:
         ]
         raise CheckpointError(f"{source}: does not fit the network: {'; '.join(told)}")
     require_finite(arrays, source)
-    for name, parameter in parameters.items():
-        parameter.copy_(Tensor(np.asarray(arrays[name], np.float32, order="C")))
 
 
 def require_finite(arrays: dict[str, NDArray[Any]], source: Path | str) -> None:
