@@ -32,7 +32,7 @@ from sr_app.image.formats import FORMATS, format_of
 from sr_app.image.limits import MAX_PIXELS, Limits
 from sr_app.image.metrics import BICUBIC, PROTOCOLS, Score
 from sr_app.image.picture import Picture
-from sr_app.inference.folder import find_jobs, upscale_files, usual_ending
+from sr_app.inference.folder import find_jobs, upscale_in_folder, usual_ending
 from sr_app.inference.jobs import Job, Outcome, Wish, upscale_file
 from sr_app.parallel import launch
 
@@ -52,6 +52,8 @@ REFUSED = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.ER
 MOST_CONFIG_BYTES = 65_536
 STREAM = "-"
 Scale = Literal[2, 3, 4]
+DEVICES = ("devices", "nodes", "node_rank", "master")
+"""The options of `_add_devices`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -135,13 +137,14 @@ def _add_devices(parser: ArgumentParser) -> None:
 
 def _ranks(given: dict[str, Any]) -> launch.Ranks:
     """The ranks that the options ask for, taken out of what was given."""
-    return launch.wanted(*(given.pop(name) for name in ("devices", "nodes", "node_rank", "master")))
+    return launch.wanted(**{name: given.pop(name) for name in DEVICES})
 
 
-def _launch(words: list[str], ranks: launch.Ranks, logs: Path) -> int:
+def _launch(words: list[str], ranks: launch.Ranks, logs: Path, quiet: bool = False) -> int:
     """Run a command on several ranks, its first one's words on the screen."""
     servers = f" on each of {ranks.nodes} servers" if ranks.nodes > 1 else ""
-    print(f"starting {ranks.devices} ranks{servers}; their logs are in {logs}")
+    if not quiet:
+        print(f"starting {ranks.devices} ranks{servers}; their logs are in {logs}")
     words = ["-m", "sr_app", *words]
     status = launch.run(words, ranks, logs, lambda text: print(text, end="", flush=True))
     if status == INTERRUPTED:
@@ -348,6 +351,7 @@ def _score_set(
 def upscale(words: list[str]) -> int:
     """enlarge a picture, or all in a folder; by default beside it, with _x2 added to its name"""
     given = _parse(_upscale_parser(), words)
+    several = {name: given.pop(name) for name in DEVICES}
     # as Ctrl-C, so that nothing half written is left
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     to_stdout = given["output"] == STREAM
@@ -356,7 +360,13 @@ def upscale(words: list[str]) -> int:
     quiet = given["quiet"] or given["json"] or to_stdout
     folder = Path(given["picture"])
     if layouts.is_folder(folder):
-        return _upscale_folder(folder, given, quiet)
+        ranks = launch.wanted(**several)
+        if ranks.total > 1 and not launch.joined():
+            logs = Path(tempfile.mkdtemp(prefix="sr_app_ranks_"))
+            return _launch(["upscale", *words], ranks, logs, quiet)
+        return _upscale_folder(folder, given, quiet, _mesh(ranks, tensor=1))
+    if several["devices"] not in ("auto", 1) or several["nodes"] != 1:
+        raise ConfigError(f"--devices, --nodes: {folder} is one picture; a folder's are shared out")
     with tempfile.TemporaryDirectory(prefix="sr_app-") as streams:
         source = _stdin(Path(streams)) if given["picture"] == STREAM else folder
         if to_stdout:
@@ -432,6 +442,7 @@ def _upscale_parser() -> ArgumentParser:
     )
     parser.add_argument("--quiet", action="store_true", help="tell nothing but errors")
     parser.add_argument("--json", action="store_true", help="tell each file as a line of JSON")
+    _add_devices(parser)
     return parser
 
 
@@ -459,8 +470,8 @@ def _upscale_one(source: Path, given: dict[str, Any], quiet: bool) -> Outcome:
     return outcome
 
 
-def _upscale_folder(folder: Path, given: dict[str, Any], quiet: bool) -> int:
-    """Enlarge all pictures of a folder; 1 if some failed."""
+def _upscale_folder(folder: Path, given: dict[str, Any], quiet: bool, mesh: "Mesh") -> int:
+    """Enlarge all pictures of a folder, shared out over the ranks; 1 if some failed."""
     if given["output"] == STREAM:
         raise ConfigError("-o -: a folder can't be written to the standard output")
     networks, wish = _networks(given), _wish(given)
@@ -473,16 +484,29 @@ def _upscale_folder(folder: Path, given: dict[str, Any], quiet: bool) -> int:
     if layouts.is_file(output):
         raise ConfigError(f"--output {output} is a file; a folder needs a folder")
     jobs, outcomes = find_jobs(folder, output, _ending(given["format"]))
-    done = upscale_files(jobs, networks, wish, given["skip_existing"])
+    as_done = given["json"] and mesh.world.size == 1  # else when all are gathered
+    bar = tqdm(
+        desc=folder.name, total=len(jobs), unit="picture", disable=(quiet or not mesh.first) or None
+    )
+
+    def work(number: int) -> Outcome:
+        outcome = upscale_in_folder(jobs[number], networks, wish, given["skip_existing"])
+        bar.update(mesh.world.size)
+        if as_done:
+            print(json.dumps(outcome.as_dict()))
+        return outcome
+
     try:
-        for outcome in tqdm(done, folder.name, len(jobs), unit="picture", disable=quiet or None):
-            outcomes.append(outcome)
-            if given["json"]:
-                print(json.dumps(outcome.as_dict()))
+        with bar:
+            done = mesh.spread(len(jobs), work)
     except KeyboardInterrupt:
         print("interrupted; the same command with --skip-existing goes on", file=sys.stderr)
         return INTERRUPTED
-    return _tell_folder(folder, output, outcomes, given["json"], quiet)
+    if not mesh.first:
+        return 0
+    if given["json"] and not as_done:
+        print("".join(json.dumps(outcome.as_dict()) + "\n" for outcome in done), end="")
+    return _tell_folder(folder, output, outcomes + done, given["json"], quiet)
 
 
 def _tell_folder(
@@ -504,7 +528,7 @@ def _tell_folder(
             f"{folder} -> {output}: {counted['done']} enlarged, {counted['skipped']} skipped, "
             f"{counted['failed']} failed"
         )
-    return 1 if counted["failed"] else 0
+    return launch.SOME_FAILED if counted["failed"] else 0
 
 
 def _line_of(outcome: Outcome) -> str:

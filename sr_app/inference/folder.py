@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,19 +56,17 @@ def usual_ending(source: Path) -> str:
     return ".tif" if source.suffix.lower() in (".tif", ".tiff") else ".png"
 
 
-def upscale_files(
-    jobs: Sequence[Job], networks: "Networks", wish: Wish, skip_existing: bool = False
-) -> Iterator[Outcome]:
-    """Do one job after another; a file that fails is told, and the others go on."""
-    for job in jobs:
-        if skip_existing and job.target.is_file():
-            yield Outcome(job.source, job.target, "skipped", "is there already")
-            continue
-        try:
-            _make_folder(job.target.parent)
-            yield upscale_file(job, networks, wish)
-        except SrAppError as error:
-            yield Outcome(job.source, job.target, "failed", str(error))
+def upscale_in_folder(
+    job: Job, networks: "Networks", wish: Wish, skip_existing: bool = False
+) -> Outcome:
+    """Do one of many jobs: a file that fails is told, so that the others go on."""
+    if skip_existing and job.target.is_file():
+        return Outcome(job.source, job.target, "skipped", "is there already")
+    try:
+        _make_folder(job.target.parent)
+        return upscale_file(job, networks, wish)
+    except SrAppError as error:
+        return Outcome(job.source, job.target, "failed", str(error))
 
 
 def _walk(folder: Path, output: Path, unread: list[Outcome]) -> Iterator[Path]:

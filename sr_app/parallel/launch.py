@@ -43,6 +43,8 @@ LEAVING_SECONDS = 10
 """How long ranks may take to end when the scheduler is gone: it goes when they say goodbye."""
 LAST_LINES = 12
 INTERRUPTED = 130
+SOME_FAILED = 1
+"""Of many files some could not be worked on; also what Python ends with after a traceback."""
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FAILED = re.compile(r"Worker process (\d+) exit with exception\. Error code: (-?\d+)")
 _NOISE = re.compile(r"\[(INFO|WARNING)\] ")
@@ -160,10 +162,10 @@ def join(ranks: int | None = None) -> tuple[int, int]:
 
 
 def exit_status(status: int) -> int:
-    """What a rank ends with. An interruption is told by rank 0 alone: msrun kills all others at
+    """What a rank ends with. An interruption and failed files are told by rank 0 alone: msrun kills all others at
     once when one ends with anything but 0."""
     first = os.environ.get("RANK_ID", "0") == "0"
-    return 0 if joined() and not first and status == INTERRUPTED else status
+    return 0 if joined() and not first and status in (INTERRUPTED, SOME_FAILED) else status
 
 
 def die_with_parent() -> None:
@@ -289,6 +291,8 @@ class _Watch:
         rank = next((n for n, process in self.ranks.items() if process.pid == pid), None)
         if status == INTERRUPTED or (stopping and status == -signal.SIGTERM):
             return INTERRUPTED
+        if rank == self.first_rank == 0 and status == SOME_FAILED:
+            return status  # it has told which
         how = f"ended with status {status}"
         if status < 0:
             how = f"was killed by signal {-status} ({signal.Signals(-status).name})"

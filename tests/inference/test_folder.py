@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from sr_app.errors import DataError
-from sr_app.inference.folder import find_jobs, upscale_files
+from sr_app.inference.folder import find_jobs, upscale_in_folder
 from sr_app.inference.jobs import Wish
 from sr_app.inference.model import Model
 from sr_app.inference.networks import Networks
@@ -92,7 +92,7 @@ def test_a_picture_is_never_replaced_and_results_are_not_enlarged_again(
     for _ in range(2):
         jobs, _ = find_jobs(folder, inside, None)
         assert [job.source.name for job in jobs] == ["a.png"]
-        assert [o.status for o in upscale_files(jobs, networks, Wish())] == ["done"]
+        assert [upscale_in_folder(job, networks, Wish()).status for job in jobs] == ["done"]
 
 
 def test_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_odd_names_are_taken_literally(tmp_path: Path, networks: Networks) -> No
         save(folder / "plain.png").rename(folder / name)
     jobs, others = find_jobs(folder, tmp_path / "out", None)
     assert not others
-    assert all(o.status == "done" for o in upscale_files(jobs, networks, Wish()))
+    assert all(upscale_in_folder(job, networks, Wish()).status == "done" for job in jobs)
     written = {path.stem for path in (tmp_path / "out").iterdir()}
     assert written == {Path(name).stem for name in ODD_NAMES}
 
@@ -146,7 +146,7 @@ def test_what_fails_is_told_and_the_others_go_on(tmp_path: Path, networks: Netwo
     (folder / "b.png").write_bytes((folder / "b.png").read_bytes()[:-40])
     (tmp_path / "out" / "c.png").mkdir(parents=True)
     jobs, _ = find_jobs(folder, tmp_path / "out", None)
-    outcomes = list(upscale_files(jobs, networks, Wish()))
+    outcomes = [upscale_in_folder(job, networks, Wish()) for job in jobs]
     assert [outcome.status for outcome in outcomes] == ["done", "failed", "failed"]
     assert "b.png is a damaged" in outcomes[1].reason
     assert "there is a folder of that name" in outcomes[2].reason
@@ -170,9 +170,9 @@ def test_an_interrupted_job_continues(
 
     monkeypatch.setattr(Model, "enhance", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        list(upscale_files(jobs, networks, Wish()))
+        [upscale_in_folder(job, networks, Wish()) for job in jobs]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.png"]
     first = (tmp_path / "out" / "a.png").stat().st_mtime_ns
-    outcomes = list(upscale_files(jobs, networks, Wish(), skip_existing=True))
+    outcomes = [upscale_in_folder(job, networks, Wish(), skip_existing=True) for job in jobs]
     assert [outcome.status for outcome in outcomes] == ["skipped", "done", "done"]
     assert (tmp_path / "out" / "a.png").stat().st_mtime_ns == first

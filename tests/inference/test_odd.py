@@ -16,7 +16,7 @@ from sr_app.image.files import read
 from sr_app.image.limits import Limits
 from sr_app.image.opening import opened
 from sr_app.image.resize import imresize
-from sr_app.inference.folder import find_jobs, upscale_files
+from sr_app.inference.folder import find_jobs, upscale_in_folder
 from sr_app.inference.jobs import Job, Wish, upscale_file
 from sr_app.inference.networks import Networks
 from tests.inference.nearest import Nearest
@@ -59,7 +59,7 @@ def test_every_odd_file_ends_in_the_right_picture_or_an_error(
     """Each result holds the picture's own pixels twice as large, in its depth, with its notes."""
     jobs, others = find_jobs(sr_data / "odd", tmp_path, None)
     assert [outcome.source.name for outcome in others] == ["INDEX.tsv", *_broken(others)]
-    outcomes = [*upscale_files(jobs, networks, Wish()), *others[1:]]
+    outcomes = [*(upscale_in_folder(job, networks, Wish()) for job in jobs), *others[1:]]
     assert len(outcomes) >= 45
     failed = {o.source.name: o.reason for o in outcomes if o.status == "failed"}
     assert set(failed) == set(FAIL)

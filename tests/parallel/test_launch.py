@@ -4,6 +4,7 @@ Runs of real processes; each start takes some seconds, so one run serves many as
 """
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -116,6 +117,24 @@ def test_scores_of_several_ranks_are_those_of_one_to_the_last_digit(
         status, out, err = command("eval", *words, "--devices", devices)
         assert status == 0, out + err
     assert Path("one.json").read_text() == Path("two.json").read_text()
+
+
+@pytest.mark.slow
+def test_a_folder_is_upscaled_by_several_ranks_as_by_one(command: Command, pictures: Path) -> None:
+    folder = Path("folder")
+    shutil.copytree(pictures, folder)
+    (folder / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    for name, devices in (("one", 1), ("two", 2)):
+        status, out, err = command("upscale", folder, "-o", name, "--devices", devices)
+        assert status == 1, out + err
+        assert "broken.png" in out + err and "1 failed" in out
+    one, two = ({p.name: p.read_bytes() for p in Path(n).rglob("*.png")} for n in ("one", "two"))
+    assert len(one) > 1 and one == two
+
+
+def test_one_picture_is_not_shared_out(command: Command) -> None:
+    status, _, err = command("upscale", "photo.jpg", "--devices", 2)
+    assert status == 2 and "photo.jpg is one picture; a folder's are shared out" in err
 
 
 @pytest.mark.slow
