@@ -115,16 +115,17 @@ def test_the_first_sentence_is_the_measured_number() -> None:
 
 
 def test_the_table_of_speed_is_made_from_its_results() -> None:
-    lines = ["| batch | ours / PyTorch | ours / channels_last | peak memory, ours / PyTorch |"]
-    lines.append("|---|---|---|---|")
+    others = ["PyTorch", "PyTorch channels_last", "PyTorch compiled", "MindSpore's operators"]
+    lines = [f"| batch | ours / {' | / '.join(others)} | GFLOP/s | peak memory |"]
+    lines.append("|" + "---|" * (len(others) + 3))
     for batch, sides in result("train_step.json")["figures"].items():
-        speed = [
-            sides[name]["ours_over_it"]["median"] for name in ("PyTorch", "PyTorch channels_last")
-        ]
-        memory = [sides[name]["peak_mb"] for name in ("ours", "PyTorch")]
+        ratios = [f"{sides[name]['ours_over_it']['median']:.2f}" for name in others]
+        rates = [f"{sides[name]['gflops']['median']:.0f}" for name in ("ours", "a matrix product")]
+        memory = [f"{sides[name]['peak_mb']:.0f}" for name in ("ours", "ours, low memory")]
+        memory += [f"{sides['PyTorch']['peak_mb']:.0f}"]
         lines.append(
-            f"| {batch.removeprefix('batch ')} | {speed[0]:.2f} | {speed[1]:.2f} "
-            f"| {memory[0]:.0f} / {memory[1]:.0f} MB |"
+            f"| {batch.removeprefix('batch ')} | {' | '.join(ratios)} "
+            f"| {' / '.join(rates)} | {' / '.join(memory)} MB |"
         )
     assert block("train_step.json") == "\n".join(lines)
 

@@ -162,8 +162,8 @@ def join(ranks: int | None = None) -> tuple[int, int]:
 
 
 def exit_status(status: int) -> int:
-    """What a rank ends with. An interruption and failed files are told by rank 0 alone: msrun kills all others at
-    once when one ends with anything but 0."""
+    """What a rank ends with. An interruption and failed files are told by rank 0 alone: msrun kills
+    all others at once when one ends with anything but 0."""
     first = os.environ.get("RANK_ID", "0") == "0"
     return 0 if joined() and not first and status in (INTERRUPTED, SOME_FAILED) else status
 
