@@ -10,6 +10,7 @@ import errno
 import io
 import json
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -99,13 +100,15 @@ def train(words: list[str]) -> int:
     _add_devices(parser)
     parser.add_class_arguments(RunConfig, as_group=False, fail_untyped=True)
     given = _parse(parser, words)
-    ranks = _ranks(given)
+    devices = _devices(given)
     run, config = given.pop("run"), RunConfig(**given)
     folder = Path(run) if run else RUNS / chosen[-1].stem
-    require_shares(config, ranks.total)
-    if ranks.total > 1 and not launch.joined():
-        return _launch(["train", *given_words], ranks, folder / "ranks")
-    mesh = _mesh(ranks, config.parallel.tensor)
+    if not launch.joined():
+        ranks = launch.wanted(*devices)
+        require_shares(config, ranks.total)
+        if ranks.total > 1:
+            return _launch(["train", *given_words], ranks, folder / "ranks")
+    mesh = _mesh(devices, config.parallel.tensor)
     require_shares(config, mesh.world.size)
     print(f"settings {chosen[-1]}, data {config.data}, run {folder}")
     return _train(config, folder, mesh)
@@ -125,9 +128,18 @@ def _add_devices(parser: ArgumentParser) -> None:
     )
 
 
-def _ranks(given: dict[str, Any]) -> launch.Ranks:
-    """The ranks that the options ask for, taken out of what was given."""
-    return launch.wanted(*(given.pop(name) for name in ("devices", "nodes", "node_rank", "master")))
+Devices = tuple[int | Literal["auto"], int, int, str | None]
+"""--devices, --nodes, --node_rank, --master."""
+
+
+def _devices(given: dict[str, Any]) -> Devices:
+    """What says how many ranks there shall be, taken out of the options."""
+    return (
+        given.pop("devices"),
+        given.pop("nodes"),
+        given.pop("node_rank"),
+        given.pop("master"),
+    )
 
 
 def _launch(words: list[str], ranks: launch.Ranks, logs: Path) -> int:
@@ -141,13 +153,14 @@ def _launch(words: list[str], ranks: launch.Ranks, logs: Path) -> int:
     return status
 
 
-def _mesh(ranks: launch.Ranks, tensor: int) -> "Mesh":
+def _mesh(devices: Devices, tensor: int) -> "Mesh":
     """This process's place among the ranks; alone where it was not started as one of many."""
     from sr_app.parallel.mesh import ALONE, mesh
 
     if not launch.joined():
         return ALONE
-    return mesh(*launch.join(ranks.total if ranks.total > 1 else None), tensor)
+    count, nodes, _, _ = devices
+    return mesh(*launch.join(None if count == "auto" else count * nodes), tensor)
 
 
 def _configs_first(words: list[str]) -> tuple[list[Path], list[str]]:
@@ -275,16 +288,18 @@ def evaluate(words: list[str]) -> int:
     )
     _add_devices(parser)
     given = _parse(parser, words)
-    ranks = _ranks(given)
+    devices = _devices(given)
     _require_writable(given["json"], given["csv"])
     if given["protocol"] not in (None, *PROTOCOLS):
         raise ConfigError(
             f"--protocol must be one of {', '.join(PROTOCOLS)}, got {given['protocol']!r}"
         )
-    if ranks.total > 1 and not launch.joined():
+    if not launch.joined() and (ranks := launch.wanted(*devices)).total > 1:
         logs = Path(tempfile.mkdtemp(prefix="sr_app_ranks_"))
-        return _launch(["eval", *words], ranks, logs)
-    mesh = _mesh(ranks, tensor=1)
+        status = _launch(["eval", *words], ranks, logs)
+        shutil.rmtree(logs)  # they stay where a rank has failed
+        return status
+    mesh = _mesh(devices, tensor=1)
     if given["checkpoint"] == BICUBIC:
         if given["ensemble"]:
             raise ConfigError(f"--ensemble is for networks; {BICUBIC} has nothing to average")
