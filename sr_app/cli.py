@@ -52,8 +52,6 @@ REFUSED = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.ER
 MOST_CONFIG_BYTES = 65_536
 STREAM = "-"
 Scale = Literal[2, 3, 4]
-DEVICES = ("devices", "nodes", "node_rank", "master")
-"""The options of `_add_devices`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -109,13 +107,15 @@ def train(words: list[str]) -> int:
     _add_devices(parser)
     parser.add_class_arguments(RunConfig, as_group=False, fail_untyped=True)
     given = _parse(parser, words)
-    ranks = _ranks(given)
+    devices = _devices(given)
     run, config = given.pop("run"), RunConfig(**given)
     folder = Path(run) if run else RUNS / chosen[-1].stem
-    require_shares(config, ranks.total)
-    if ranks.total > 1 and not launch.joined():
-        return _launch(["train", *given_words], ranks, folder / "ranks")
-    mesh = _mesh(ranks, config.parallel.tensor)
+    if not launch.joined():
+        ranks = launch.wanted(*devices)
+        require_shares(config, ranks.total)
+        if ranks.total > 1:
+            return _launch(["train", *given_words], ranks, folder / "ranks")
+    mesh = _mesh(devices, config.parallel.tensor)
     require_shares(config, mesh.world.size)
     print(f"settings {chosen[-1]}, data {config.data}, run {folder}")
     return _train(config, folder, mesh)
@@ -135,9 +135,18 @@ def _add_devices(parser: ArgumentParser) -> None:
     )
 
 
-def _ranks(given: dict[str, Any]) -> launch.Ranks:
-    """The ranks that the options ask for, taken out of what was given."""
-    return launch.wanted(**{name: given.pop(name) for name in DEVICES})
+Devices = tuple[int | Literal["auto"], int, int, str | None]
+"""--devices, --nodes, --node_rank, --master."""
+
+
+def _devices(given: dict[str, Any]) -> Devices:
+    """What says how many ranks there shall be, taken out of the options."""
+    return (
+        given.pop("devices"),
+        given.pop("nodes"),
+        given.pop("node_rank"),
+        given.pop("master"),
+    )
 
 
 def _launch(words: list[str], ranks: launch.Ranks, logs: Path, quiet: bool = False) -> int:
@@ -152,13 +161,22 @@ def _launch(words: list[str], ranks: launch.Ranks, logs: Path, quiet: bool = Fal
     return status
 
 
-def _mesh(ranks: launch.Ranks, tensor: int) -> "Mesh":
+def _launch_and_tidy(words: list[str], ranks: launch.Ranks, quiet: bool = False) -> int:
+    """The same; the ranks' logs stay only where one has failed."""
+    logs = Path(tempfile.mkdtemp(prefix="sr_app_ranks_"))
+    status = _launch(words, ranks, logs, quiet)
+    shutil.rmtree(logs)
+    return status
+
+
+def _mesh(devices: Devices, tensor: int) -> "Mesh":
     """This process's place among the ranks; alone where it was not started as one of many."""
     from sr_app.parallel.mesh import ALONE, mesh
 
     if not launch.joined():
         return ALONE
-    return mesh(*launch.join(ranks.total if ranks.total > 1 else None), tensor)
+    count, nodes, _, _ = devices
+    return mesh(*launch.join(None if count == "auto" else count * nodes), tensor)
 
 
 def _configs_first(words: list[str]) -> tuple[list[Path], list[str]]:
@@ -286,16 +304,15 @@ def evaluate(words: list[str]) -> int:
     )
     _add_devices(parser)
     given = _parse(parser, words)
-    ranks = _ranks(given)
+    devices = _devices(given)
     _require_writable(given["json"], given["csv"])
     if given["protocol"] not in (None, *PROTOCOLS):
         raise ConfigError(
             f"--protocol must be one of {', '.join(PROTOCOLS)}, got {given['protocol']!r}"
         )
-    if ranks.total > 1 and not launch.joined():
-        logs = Path(tempfile.mkdtemp(prefix="sr_app_ranks_"))
-        return _launch(["eval", *words], ranks, logs)
-    mesh = _mesh(ranks, tensor=1)
+    if not launch.joined() and (ranks := launch.wanted(*devices)).total > 1:
+        return _launch_and_tidy(["eval", *words], ranks)
+    mesh = _mesh(devices, tensor=1)
     if given["checkpoint"] == BICUBIC:
         if given["ensemble"]:
             raise ConfigError(f"--ensemble is for networks; {BICUBIC} has nothing to average")
@@ -351,7 +368,7 @@ def _score_set(
 def upscale(words: list[str]) -> int:
     """enlarge a picture, or all in a folder; by default beside it, with _x2 added to its name"""
     given = _parse(_upscale_parser(), words)
-    several = {name: given.pop(name) for name in DEVICES}
+    devices = _devices(given)
     # as Ctrl-C, so that nothing half written is left
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     to_stdout = given["output"] == STREAM
@@ -360,12 +377,10 @@ def upscale(words: list[str]) -> int:
     quiet = given["quiet"] or given["json"] or to_stdout
     folder = Path(given["picture"])
     if layouts.is_folder(folder):
-        ranks = launch.wanted(**several)
-        if ranks.total > 1 and not launch.joined():
-            logs = Path(tempfile.mkdtemp(prefix="sr_app_ranks_"))
-            return _launch(["upscale", *words], ranks, logs, quiet)
-        return _upscale_folder(folder, given, quiet, _mesh(ranks, tensor=1))
-    if several["devices"] not in ("auto", 1) or several["nodes"] != 1:
+        if not launch.joined() and (ranks := launch.wanted(*devices)).total > 1:
+            return _launch_and_tidy(["upscale", *words], ranks, quiet)
+        return _upscale_folder(folder, given, quiet, _mesh(devices, tensor=1))
+    if devices[0] not in ("auto", 1) or devices[1] != 1:
         raise ConfigError(f"--devices, --nodes: {folder} is one picture; a folder's are shared out")
     with tempfile.TemporaryDirectory(prefix="sr_app-") as streams:
         source = _stdin(Path(streams)) if given["picture"] == STREAM else folder
