@@ -232,7 +232,7 @@ class _Watch:
     def until_the_end(self, stops: list[int]) -> int:
         """The exit status; ParallelError when a rank, the scheduler or msrun has failed."""
         forwarded = 0
-        gone_since: dict[str, float] = {}
+        since = _Since()
         while True:
             self.look()
             self.tell()
@@ -250,18 +250,17 @@ class _Watch:
                 return 0
             if self.msrun.poll() is not None:
                 raise ParallelError(f"msrun has failed; {self.last_lines('msrun')}")
-            now = time.monotonic()
-            if len(self.ranks) == self.devices and not any(map(_runs, self.ranks.values())):
-                if now - gone_since.setdefault("ranks", now) > MSRUN_LOOKS:
-                    self.tell()
-                    return 0
-            elif (
-                self.scheduler is not None
-                and not _runs(self.scheduler)
-                and now - gone_since.setdefault("scheduler", now) > LEAVING_SECONDS
-            ):
+            if since.seconds("ranks", gone=self.gone(*self.ranks.values())) > MSRUN_LOOKS:
+                self.tell()
+                return 0
+            if since.seconds("scheduler", gone=self.gone(self.scheduler)) > LEAVING_SECONDS:
                 raise ParallelError(f"the scheduler has failed; {self.last_lines('scheduler')}")
             time.sleep(0.1)
+
+    def gone(self, *processes: psutil.Process | None) -> bool:
+        """Whether processes of ours have ended; not before all have started."""
+        known = [process for process in processes if process is not None]
+        return len(self.ranks) == self.devices and bool(known) and not any(map(_runs, known))
 
     def look(self) -> None:
         """Find the processes that msrun has started."""
@@ -314,6 +313,19 @@ class _Watch:
                     process.kill()
         self.msrun.kill()
         self.msrun.wait(timeout=10)
+
+
+class _Since:
+    """For how long something has been gone, without a break."""
+
+    def __init__(self) -> None:
+        self.began: dict[str, float] = {}
+
+    def seconds(self, what: str, *, gone: bool) -> float:
+        now = time.monotonic()
+        if not gone:
+            self.began.pop(what, None)
+        return now - self.began.setdefault(what, now) if gone else 0.0
 
 
 def _runs(process: psutil.Process) -> bool:
