@@ -276,10 +276,14 @@ class _Watch:
 
     def tell(self) -> None:
         """Show what the first rank has written since the last time, in whole lines."""
-        text = self.log(f"worker_{self.first_rank}")
-        end = text.rfind("\n") + 1
-        lines = text[self.told : end].splitlines(keepends=True)
-        self.told = max(end, self.told)
+        path = self.logs / f"worker_{self.first_rank}.log"
+        if not path.exists():
+            return
+        with path.open("rb") as file:
+            file.seek(self.told)
+            whole = file.read().rpartition(b"\n")
+        self.told += len(whole[0]) + len(whole[1])
+        lines = (whole[0] + whole[1]).decode(errors="replace").splitlines(keepends=True)
         self.show("".join(line for line in lines if not _NOISE.match(line)))
 
     def judged(self, pid: int, status: int, *, stopping: bool) -> int:
@@ -303,14 +307,13 @@ class _Watch:
         return f"its last lines ({self.logs / name}.log):\n{last}"
 
     def end_all(self) -> None:
-        """Kill what still runs."""
-        with suppress(psutil.Error):
-            ours = [*self.ranks.values(), *([self.scheduler] if self.scheduler else [])]
-            msrun = psutil.Process(self.msrun.pid)
-            ours += [*msrun.children(recursive=True), msrun]
-            for process in ours:
-                with suppress(psutil.NoSuchProcess):
-                    process.kill()
+        """Kill what still runs, whoever has ended already."""
+        ours = [*self.ranks.values(), *([self.scheduler] if self.scheduler else [])]
+        with suppress(psutil.NoSuchProcess):
+            ours += psutil.Process(self.msrun.pid).children(recursive=True)
+        for process in ours:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         self.msrun.kill()
         self.msrun.wait(timeout=10)
 
