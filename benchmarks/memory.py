@@ -38,7 +38,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "figures.json"
             words = [__file__, "--rank", str(file), *(["--quick"] if given.quick else [])]
-            launch.run(words, launch.Ranks(ranks), Path(folder) / "ranks", record.show)
+            status = launch.run(words, launch.Ranks(ranks), Path(folder) / "ranks", record.show)
+            if status:
+                sys.exit(status)
             figures[f"tensor {ranks}"] = json.loads(file.read_text())
     head = ["megabytes a rank", *next(iter(figures.values()))]
     rows = [[name, *(f"{x:.1f}" for x in sizes.values())] for name, sizes in figures.items()]

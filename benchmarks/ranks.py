@@ -53,7 +53,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "figures.json"
             words = [__file__, "--rank", str(file), *(["--quick"] if given.quick else [])]
-            launch.run(words, launch.Ranks(ranks), Path(folder) / "ranks", record.show)
+            status = launch.run(words, launch.Ranks(ranks), Path(folder) / "ranks", record.show)
+            if status:
+                sys.exit(status)
             figures[f"{ranks} processes"] = json.loads(file.read_text())
     head = ["processes", "what", "sides", "milliseconds", "ratio", "collectives"]
     rows = [

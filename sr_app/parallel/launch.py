@@ -234,7 +234,7 @@ class _Watch:
     def until_the_end(self, stops: list[int]) -> int:
         """The exit status; ParallelError when a rank, the scheduler or msrun has failed."""
         forwarded = 0
-        gone_since: dict[str, float] = {}
+        since = _Since()
         while True:
             self.look()
             self.tell()
@@ -252,18 +252,17 @@ class _Watch:
                 return 0
             if self.msrun.poll() is not None:
                 raise ParallelError(f"msrun has failed; {self.last_lines('msrun')}")
-            now = time.monotonic()
-            if len(self.ranks) == self.devices and not any(map(_runs, self.ranks.values())):
-                if now - gone_since.setdefault("ranks", now) > MSRUN_LOOKS:
-                    self.tell()
-                    return 0
-            elif (
-                self.scheduler is not None
-                and not _runs(self.scheduler)
-                and now - gone_since.setdefault("scheduler", now) > LEAVING_SECONDS
-            ):
+            if since.seconds("ranks", gone=self.gone(*self.ranks.values())) > MSRUN_LOOKS:
+                self.tell()
+                return 0
+            if since.seconds("scheduler", gone=self.gone(self.scheduler)) > LEAVING_SECONDS:
                 raise ParallelError(f"the scheduler has failed; {self.last_lines('scheduler')}")
             time.sleep(0.1)
+
+    def gone(self, *processes: psutil.Process | None) -> bool:
+        """Whether processes of ours have ended; not before all have started."""
+        known = [process for process in processes if process is not None]
+        return len(self.ranks) == self.devices and bool(known) and not any(map(_runs, known))
 
     def look(self) -> None:
         """Find the processes that msrun has started."""
@@ -279,10 +278,14 @@ class _Watch:
 
     def tell(self) -> None:
         """Show what the first rank has written since the last time, in whole lines."""
-        text = self.log(f"worker_{self.first_rank}")
-        end = text.rfind("\n") + 1
-        lines = text[self.told : end].splitlines(keepends=True)
-        self.told = max(end, self.told)
+        path = self.logs / f"worker_{self.first_rank}.log"
+        if not path.exists():
+            return
+        with path.open("rb") as file:
+            file.seek(self.told)
+            whole = file.read().rpartition(b"\n")
+        self.told += len(whole[0]) + len(whole[1])
+        lines = (whole[0] + whole[1]).decode(errors="replace").splitlines(keepends=True)
         self.show("".join(line for line in lines if not _NOISE.match(line)))
 
     def judged(self, pid: int, status: int, *, stopping: bool) -> int:
@@ -308,16 +311,28 @@ class _Watch:
         return f"its last lines ({self.logs / name}.log):\n{last}"
 
     def end_all(self) -> None:
-        """Kill what still runs."""
-        with suppress(psutil.Error):
-            ours = [*self.ranks.values(), *([self.scheduler] if self.scheduler else [])]
-            msrun = psutil.Process(self.msrun.pid)
-            ours += [*msrun.children(recursive=True), msrun]
-            for process in ours:
-                with suppress(psutil.NoSuchProcess):
-                    process.kill()
+        """Kill what still runs, whoever has ended already."""
+        ours = [*self.ranks.values(), *([self.scheduler] if self.scheduler else [])]
+        with suppress(psutil.NoSuchProcess):
+            ours += psutil.Process(self.msrun.pid).children(recursive=True)
+        for process in ours:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         self.msrun.kill()
         self.msrun.wait(timeout=10)
+
+
+class _Since:
+    """For how long something has been gone, without a break."""
+
+    def __init__(self) -> None:
+        self.began: dict[str, float] = {}
+
+    def seconds(self, what: str, *, gone: bool) -> float:
+        now = time.monotonic()
+        if not gone:
+            self.began.pop(what, None)
+        return now - self.began.setdefault(what, now) if gone else 0.0
 
 
 def _runs(process: psutil.Process) -> bool:
