@@ -1,7 +1,7 @@
 """CPU operators of our own in C++: whether they are used, and the library that holds them.
 
 `winograd.h` computes 3x3 convolutions and their gradients, `operators.cc` makes operators of them,
-`build.py` compiles these, `conv3x3.py` and `trunk.py` make cells of them. Where that can't be done
+`build.py` compiles these, `conv3x3.py`, `fused.py` and `update.py` make cells of them. Where that can't be done
 MindSpore's operators take over, and one line says why. `SR_KERNELS=off` turns ours off.
 `docs/kernels.md` tells how it works.
 """
@@ -33,8 +33,8 @@ def choice(device: str) -> Choice:
     """Whether our operators are used on MindSpore's device (CPU, GPU, Ascend).
 
     Where they aren't, MindSpore's convolution is held to AVX2: on AVX-512 processors it is 80 times
-    too slow otherwise (and ours half as fast with it). So this must come before the first
-    convolution. Set ONEDNN_MAX_CPU_ISA to choose otherwise.
+    too slow otherwise. So this must come before the first convolution. Set ONEDNN_MAX_CPU_ISA to
+    choose otherwise.
     Decided once, told in one line; raises ConfigError when SR_KERNELS or SR_THREADS is not what it
     can be.
     """
