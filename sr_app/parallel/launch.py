@@ -40,6 +40,8 @@ OPERATION_SECONDS = 1800
 SILENT_SECONDS = 10
 """Without a heartbeat for so long a rank on another server, which the launcher can't see, is dead;
 the scheduler then takes about twice as long to end the run."""
+STOP_SECONDS = 300
+"""How long ranks may take to end when asked: for a step, a validation and a save."""
 LOST_SECONDS = 10
 """After so long without an answer from server 0 the others give up."""
 MSRUN_LOOKS = 1.5
@@ -252,6 +254,11 @@ class _Watch:
                 for process in self.ranks.values():
                     with suppress(psutil.NoSuchProcess):
                         process.send_signal(signal.SIGTERM)
+            if since.seconds("asked to stop", gone=forwarded > 0) > STOP_SECONDS:
+                raise ParallelError(
+                    f"the ranks did not stop within {STOP_SECONDS} s and were ended; the run's "
+                    "folder keeps the last save"
+                )
             failed = _FAILED.search(self.log("msrun"))
             if failed is not None:
                 return self.judged(int(failed[1]), int(failed[2]), stopping=bool(stops))
