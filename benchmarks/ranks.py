@@ -87,8 +87,9 @@ def on_a_rank(file: Path, small: bool) -> None:
     networks = SMALL if small else NETWORKS
     for name, config in networks.items() if at.world.size > 1 else ():
         shapes = [tuple(p.shape) for p in make(config).trainable_params()]
-        figures[f"mean of {name}'s gradients"] = mean_sides(at, shapes, rounds)
-        figures[f"norm of {name}'s gradients"] = clip_sides(at, shapes, rounds)
+        few = rounds if config.features < 256 else 5  # a turn with EDSR's takes seconds
+        figures[f"mean of {name}'s gradients"] = mean_sides(at, shapes, few)
+        figures[f"norm of {name}'s gradients"] = clip_sides(at, shapes, few)
     case = quick(4) if small else Case(batch=4, patch=24)
     figures["step of " + ("a tiny network" if small else "EDSR-baseline")] = step_sides(
         at, case, rounds

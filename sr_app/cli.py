@@ -61,8 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace", line_buffering=True)
     if launch.is_scheduler():
-        launch.join()
-        return 0
+        return _told(lambda _: launch.join()[0], [])
     if not words or words[0] in ("-h", "--help"):
         print(_usage())
         return 0

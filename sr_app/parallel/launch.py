@@ -37,6 +37,13 @@ MEET_SECONDS, MEET_FAR_SECONDS = 25, 600
 """How long ranks wait for one another at the start: on one server, on several."""
 OPERATION_SECONDS = 1800
 """How long a rank waits in a collective: for one that scores a large picture, or that hangs."""
+SILENT_SECONDS = 10
+"""Without a heartbeat for so long a rank on another server, which the launcher can't see, is dead;
+the scheduler then takes about twice as long to end the run."""
+STOP_SECONDS = 300
+"""How long ranks may take to end when asked: for a step, a validation and a save."""
+LOST_SECONDS = 10
+"""After so long without an answer from server 0 the others give up."""
 MSRUN_LOOKS = 1.5
 """Seconds in which msrun notices for certain that a rank has failed: it looks once a second."""
 LEAVING_SECONDS = 10
@@ -151,6 +158,8 @@ def join(ranks: int | None = None) -> tuple[int, int]:
         rank, size = collectives.connect()
     except RuntimeError as error:
         reason = str(error).strip().partition("\n")[0]
+        if is_scheduler():
+            raise ParallelError(reason) from error
         raise ParallelError(
             f"the ranks did not meet at {os.environ['MS_SCHED_HOST']}:"
             f"{os.environ['MS_SCHED_PORT']} within {os.environ['MS_TOPO_TIMEOUT']} s ({reason}): "
@@ -230,6 +239,8 @@ class _Watch:
         self.ranks: dict[int, psutil.Process] = {}
         self.scheduler: psutil.Process | None = None
         self.told = 0
+        self.host, self.port = ranks.host, ranks.port
+        self.asked, self.met, self.silent = 0.0, False, False
 
     def until_the_end(self, stops: list[int]) -> int:
         """The exit status; ParallelError when a rank, the scheduler or msrun has failed."""
@@ -245,6 +256,11 @@ class _Watch:
                 for process in self.ranks.values():
                     with suppress(psutil.NoSuchProcess):
                         process.send_signal(signal.SIGTERM)
+            if since.seconds("asked to stop", gone=forwarded > 0) > STOP_SECONDS:
+                raise ParallelError(
+                    f"the ranks did not stop within {STOP_SECONDS} s and were ended; the run's "
+                    "folder keeps the last save"
+                )
             failed = _FAILED.search(self.log("msrun"))
             if failed is not None:
                 return self.judged(int(failed[1]), int(failed[2]), stopping=bool(stops))
@@ -257,12 +273,29 @@ class _Watch:
                 return 0
             if since.seconds("scheduler", gone=self.gone(self.scheduler)) > LEAVING_SECONDS:
                 raise ParallelError(f"the scheduler has failed; {self.last_lines('scheduler')}")
+            if since.seconds("server 0", gone=self.lost()) > LOST_SECONDS:
+                raise ParallelError(
+                    f"server 0 ({self.host}:{self.port}) does not answer any more: its run has "
+                    "ended, or the network is broken; its own launcher says which"
+                )
             time.sleep(0.1)
 
     def gone(self, *processes: psutil.Process | None) -> bool:
         """Whether processes of ours have ended; not before all have started."""
         known = [process for process in processes if process is not None]
         return len(self.ranks) == self.devices and bool(known) and not any(map(_runs, known))
+
+    def lost(self) -> bool:
+        """Whether server 0, once met, is silent; asked from the other servers, every 2 seconds."""
+        now = time.monotonic()
+        if self.first_rank > 0 and now - self.asked > 2:
+            self.asked = now
+            try:
+                socket.create_connection((self.host, self.port), timeout=2).close()
+                self.met, self.silent = True, False
+            except OSError:
+                self.silent = True
+        return self.met and self.silent
 
     def look(self) -> None:
         """Find the processes that msrun has started."""
@@ -386,7 +419,7 @@ def _command(words: Sequence[str], ranks: Ranks, port: int, logs: Path) -> list[
         *(f"--master_addr={ranks.host}", f"--master_port={port}", f"--log_dir={logs}"),
         *("--join=True", f"--cluster_time_out={meet}"),
         "--tail_worker_log=999999",  # none: the launcher shows the first one's log
-        *(python, *words),
+        *("--", python, *words),  # msrun would take --master for one of its own
     ]
 
 
@@ -402,6 +435,8 @@ def _environment(ranks: Ranks) -> dict[str, str]:
         "MS_CPU_COMM_OP_TIMEOUT": str(OPERATION_SECONDS),
         "PYTHONUNBUFFERED": "1",
     }
+    if ranks.nodes > 1:
+        defaults["MS_NODE_TIMEOUT"] = str(SILENT_SECONDS)
     return {
         **defaults,
         **before,
