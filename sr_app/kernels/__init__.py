@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import mindspore as ms
+
 from sr_app import threads
 from sr_app.errors import ConfigError
 from sr_app.kernels.build import UnavailableError, built
@@ -36,9 +38,11 @@ def choice(device: str) -> Choice:
     Where they aren't, MindSpore's convolution is held to AVX2: on AVX-512 processors it is 80 times
     too slow otherwise. So this must come before the first convolution. Set ONEDNN_MAX_CPU_ISA to
     choose otherwise.
-    Decided once, told in one line; raises ConfigError when SR_KERNELS or SR_THREADS is not what it
-    can be.
+    Decided once, told in one line. MindSpore's own operators are held to SR_THREADS, too. Raises
+    ConfigError when SR_KERNELS or SR_THREADS is not what it can be.
     """
+    if device == "CPU":
+        _hold_mindspore()
     wanted = os.environ.get("SR_KERNELS", "on")
     if wanted not in ("on", "off"):
         raise ConfigError(f"SR_KERNELS is {wanted!r}: it can be on (or not set) or off")
@@ -50,6 +54,12 @@ def choice(device: str) -> Choice:
         return Choice(_started(built()))
     except UnavailableError as error:
         return _mindspores(str(error), logging.WARNING)
+
+
+@cache
+def _hold_mindspore() -> None:
+    """Its own operators take as many threads as ours; it lets this be said once."""
+    ms.device_context.cpu.op_tuning.threads_num(threads.count())
 
 
 def instruction_set(library: Path) -> str:
