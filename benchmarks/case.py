@@ -1,14 +1,18 @@
-"""The training step that is measured: settings and inputs, the same for every side."""
+"""What is measured, a training step or a picture: settings and inputs, the same for every side."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sr_app.image.tiles import apply_tiled
+
 SCALE: Final = 2
+Pixels = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -51,3 +55,47 @@ class Case:
 def quick(batch: int) -> Case:
     """A network of a few thousand weights, to see that a script works."""
     return Case(batch=batch, patch=12, blocks=2, features=8)
+
+
+@dataclass(frozen=True)
+class Forward:
+    """One picture through EDSR-baseline x2.
+
+    Args:
+        height, width: of the low picture.
+        tile: side of the tiles' cores, or None for all at once.
+        blocks, features: of the network.
+    """
+
+    height: int
+    width: int
+    tile: int | None = None
+    blocks: int = 16
+    features: int = 64
+
+    @property
+    def flops(self) -> float:
+        """Arithmetic operations of a plain computation, without what tiles overlap."""
+        inner = (2 * self.blocks + 1 + SCALE**2) * self.features**2
+        outer = (1 + SCALE**2) * 3 * self.features  # head, and the tail on the larger picture
+        return 2.0 * 9 * (inner + outer) * self.height * self.width
+
+    def input(self) -> NDArray[np.float32]:
+        """(1, 3, height, width), 0..255: noise."""
+        shape = (1, 3, self.height, self.width)
+        return np.random.default_rng(0).uniform(0, 255, shape).astype(np.float32)
+
+    def through(self, forward: Callable[[Pixels], Pixels]) -> Pixels:
+        """The input through a network (n, 3, h, w) -> (n, 3, 2h, 2w), in tiles where asked for."""
+        if self.tile is None:
+            return forward(self.input())
+        joined = apply_tiled(
+            self.input()[0].transpose(1, 2, 0),
+            lambda tile: forward(np.ascontiguousarray(tile.transpose(2, 0, 1)[None]))[0].transpose(
+                1, 2, 0
+            ),
+            scale=SCALE,
+            tile=self.tile,
+            halo=2 * self.blocks + 4,
+        )
+        return joined.transpose(2, 0, 1)[None]

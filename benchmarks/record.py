@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent.parent / "results"
-PACKAGES = ("sr_app", "mindspore", "torch", "numpy")
+PACKAGES = ("sr_app", "mindspore", "torch", "onnxruntime", "openvino", "numpy")
 
 
 def arguments(doc: str | None) -> argparse.ArgumentParser:
