@@ -26,6 +26,7 @@ needs_torch = pytest.mark.skipif(
     "script",
     [
         pytest.param("train_step", marks=needs_torch),
+        pytest.param("latency", marks=needs_torch),
         *("activation", "loader", "upscale", "ranks", "memory"),
     ],
 )

@@ -130,6 +130,20 @@ def test_the_table_of_speed_is_made_from_its_results() -> None:
     assert block("train_step.json") == "\n".join(lines)
 
 
+def test_the_table_of_latency_is_made_from_its_results() -> None:
+    figures = result("latency.json")["figures"]
+    names = list(next(iter(figures.values()))["sides"])
+    lines = ["| by | " + " | ".join(figures) + " |", "|" + "---|" * (len(figures) + 1)]
+    for name in names:
+        sides = [size["sides"][name] for size in figures.values()]
+        cells = [
+            f"{side['milliseconds']['median']:.0f} ms, {side['over_best_peer']:.2f}"
+            for side in sides
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    assert block("latency.json") == "\n".join(lines)
+
+
 def test_the_table_of_upscaling_is_made_from_its_results() -> None:
     names = {"sr_app": "ours", "pillow": "bicubic, Pillow", "realcugan": "Real-CUGAN, ncnn"}
     lines = ["| picture | by | first, new process | next | a megapixel | peak memory |"]
