@@ -35,6 +35,16 @@ class Case:
     clip_norm: float = 50.0
     average: float = 0.999
 
+    @property
+    def operations(self) -> float:
+        """Of a step, as sums written out take them: 2 for a product; forward, two backwards."""
+        features, pixels = self.features, self.batch * self.patch**2
+        trunk = (2 * self.blocks + 1) * features**2
+        ends = 3 * features + SCALE**2 * features**2 + SCALE**2 * 3 * features
+        products = 9 * pixels * (trunk + ends)
+        first = 9 * pixels * 3 * features  # the picture's own gradient isn't taken
+        return 2 * (3 * products - first)
+
     def inputs(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """(batch, 3, patch, patch) and twice as large, 0..255: noise, and the same enlarged."""
         shape = (self.batch, 3, self.patch, self.patch)

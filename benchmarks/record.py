@@ -61,6 +61,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
+def show(text: str) -> None:
+    """What a rank says."""
+    print(text, end="")
+
+
 def processor() -> str:
     """The processor's name, from Linux where it tells."""
     with contextlib.suppress(OSError, StopIteration):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import replace
 
 import mindspore as ms
 import numpy as np
@@ -10,6 +12,7 @@ from case import SCALE, Case
 from interleave import Take
 from mindspore import Tensor
 
+from sr_app.kernels.fused import Memory
 from sr_app.nets.description import ActivationName, EDSRConfig, torch_names
 from sr_app.nets.weights import gather
 from sr_app.training.config import BatchConfig, OptimizerConfig, RunConfig
@@ -17,9 +20,13 @@ from sr_app.training.loop import build
 from sr_app.training.step import TrainStep
 
 
-def start(case: Case, weights_file: str) -> Take:
-    """The step, to be taken again and again; leaves its first weights, named for PyTorch's side."""
-    config = run_config(case)
+def start(case: Case, weights_file: str, kernels: str = "on", memory: Memory = "fast") -> Take:
+    """The step, to be taken again and again; leaves its first weights, named for PyTorch's side.
+
+    With `kernels` "off" by MindSpore's own operators.
+    """
+    os.environ["SR_KERNELS"] = kernels
+    config = replace(run_config(case), memory=memory)
     step = build(config)
     torch_name = torch_names(config.network)
     named = {}

@@ -12,7 +12,9 @@ from interleave import THREADS, Take
 from torch_edsr import TorchEDSR
 
 
-def start(case: Case, weights_file: str, channels_last: bool) -> Take:
+def start(
+    case: Case, weights_file: str, channels_last: bool = False, compiled: bool = False
+) -> Take:
     """The step from the given weights, to be taken again and again."""
     for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"):
         os.environ.pop(name, None)  # MindSpore's need alone (sr_app/__init__.py)
@@ -28,11 +30,12 @@ def start(case: Case, weights_file: str, channels_last: bool) -> Take:
     averages = [parameter.detach().clone() for parameter in parameters]
     adam = torch.optim.Adam(parameters, lr=case.learning_rate, fused=True)
     updates = 0
+    forward = torch.compile(network) if compiled else network
 
     def once() -> float:
         nonlocal updates
         adam.zero_grad()
-        value = torch.nn.functional.l1_loss(network(low), high)
+        value = torch.nn.functional.l1_loss(forward(low), high)
         value.backward()
         norm = torch.nn.utils.clip_grad_norm_(parameters, case.clip_norm)
         loss = float(value)

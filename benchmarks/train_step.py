@@ -1,9 +1,10 @@
 """Our training step next to the same step in PyTorch: python benchmarks/train_step.py [--quick].
 
 EDSR-baseline x2, LR patch 48, batch 16 and 4: forward, L1, backward, clip, Adam, moving average of
-the weights. Three processes on two cores and two threads each, asked in turn in one run: ours in
-GRAPH_MODE, PyTorch, and PyTorch with the channels_last layout. They start from the same weights and
-see the same batch; that their first losses agree shows that the same is measured.
+the weights. Six processes on two cores and two threads each, asked in turn in one run: ours in
+GRAPH_MODE (keeping all that the backward needs, and with `memory` low), the same by MindSpore's own
+operators, and PyTorch as it is, with the channels_last layout, and compiled. They start from the
+same weights and see the same batch; that their first losses agree shows that the same is measured.
 """
 
 from __future__ import annotations
@@ -18,13 +19,24 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import record
 from case import Case, quick
-from interleave import THREADS, Worker, interleaved, rates, ratios, use_two_cores
+from interleave import THREADS, Worker, interleaved, rates, ratios, timed, use_two_cores
 
 OURS = "ours"
-PYTORCH = {"PyTorch": False, "PyTorch channels_last": True}
+SIDES: dict[str, tuple[str, dict[str, Any]]] = {
+    OURS: ("step_mindspore", {}),
+    "ours, low memory": ("step_mindspore", {"memory": "low"}),
+    "MindSpore's operators": ("step_mindspore", {"kernels": "off"}),
+    "PyTorch": ("step_pytorch", {}),
+    "PyTorch channels_last": ("step_pytorch", {"channels_last": True}),
+    "PyTorch compiled": ("step_pytorch", {"compiled": True}),
+}
+PRODUCT = "a matrix product"
+SIDE_OF_PRODUCT = 2048
 FIRST_STEPS = 3
+KEYS = ("median", "best")
 
 
 def main() -> None:
@@ -34,14 +46,15 @@ def main() -> None:
         sys.exit("error: PyTorch is the other side, and isn't installed: pip install '.[convert]'")
     use_two_cores()
     cases = [quick(2)] if given.quick else [Case(batch=16), Case(batch=4)]
-    rounds = 2 if given.quick else 8
+    rounds = 2 if given.quick else 5
 
     figures = {}
     for case in cases:
         steps = 1 if given.quick else 16 // case.batch  # a turn is 16 patches: about two seconds
         figures[f"batch {case.batch}"] = compare(case, steps, rounds)
     rows = [row for batch, sides in figures.items() for row in rows_of(batch, sides)]
-    head = ["", "median patches/s", "best", "ours / it (median)", "(best)", "peak MB"]
+    head = ["", "median patches/s", "best", "ours / it (median)", "(best)", "GFLOP/s"]
+    head += ["peak MB", "of the step"]
     print("\n" + record.table(head, rows))
     settings = {"cases": [asdict(case) for case in cases], "rounds": rounds, "threads": THREADS}
     record.write(given, settings, figures)
@@ -49,39 +62,44 @@ def main() -> None:
 
 def compare(case: Case, steps: int, rounds: int) -> dict[str, Any]:
     """Figures of each side: patches a second, ours over its, peak memory, first losses."""
-    print(f"batch {case.batch}: starting {1 + len(PYTORCH)} processes", flush=True)
+    print(f"batch {case.batch}: starting {len(SIDES)} processes", flush=True)
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         shared = {"case": case, "weights_file": str(Path(folder) / "weights.npz")}
 
         # One after the other: the first leaves its weights for the others, and none builds while
         # another does
-        workers, losses = {}, {}
-        for name in (OURS, *PYTORCH):
-            worker = (
-                Worker("step_mindspore", **shared)
-                if name == OURS
-                else Worker("step_pytorch", **shared, channels_last=PYTORCH[name])
-            )
-            workers[name] = stack.enter_context(worker)
-            losses[name] = worker.ask(FIRST_STEPS).losses
+        workers, losses, before = {}, {}, {}
+        for name, (module, settings) in SIDES.items():
+            workers[name] = stack.enter_context(Worker(module, **shared, **settings))
+            before[name] = workers[name].ask(0).peak_mb
+            losses[name] = workers[name].ask(FIRST_STEPS).losses
             print(f"  first losses {losses[name]} ({name})", flush=True)
             require_agreement(losses[OURS], losses[name], name)
 
         print(f"  {rounds} rounds of {steps} steps each", flush=True)
         turns = {name: partial(turn, worker, steps) for name, worker in workers.items()}
-        seconds = interleaved(turns, rounds)
+        seconds = interleaved({**turns, PRODUCT: matrix_product}, rounds)
         peaks = {name: worker.ask(0).peak_mb for name, worker in workers.items()}
     speed = {name: rates(steps * case.batch, seconds[name]) for name in workers}
-    return {
+    figures = {
         name: {
             "patches_per_second": speed[name],
             "ours_over_it": ratios(speed[OURS], speed[name]),
+            "gflops": rates(steps * case.operations / 1e9, seconds[name]),
             "peak_mb": peaks[name],
+            "step_mb": peaks[name] - before[name],
             "first_losses": losses[name],
         }
         for name in workers
     }
+    return {**figures, PRODUCT: {"gflops": rates(2 * SIDE_OF_PRODUCT**3 / 1e9, seconds[PRODUCT])}}
+
+
+def matrix_product() -> float:
+    """Seconds of a product of matrices by NumPy's BLAS, for the machine's speed at the moment."""
+    matrix = np.ones((SIDE_OF_PRODUCT, SIDE_OF_PRODUCT), np.float32)
+    return timed(lambda: matrix @ matrix)
 
 
 def turn(worker: Worker, steps: int) -> float:
@@ -100,15 +118,12 @@ def rows_of(batch: str, sides: dict[str, Any]) -> list[list[str]]:
     """The table's rows of one batch size."""
     rows = []
     for name, side in sides.items():
-        speed, ratio = side["patches_per_second"], side["ours_over_it"]
-        rows.append(
-            [
-                f"{batch}, {name}",
-                *(f"{speed[key]:.2f}" for key in ("median", "best")),
-                *(f"{ratio[key]:.2f}" for key in ("median", "best")),
-                f"{side['peak_mb']:.0f}",
-            ]
-        )
+        row = [f"{batch}, {name}", "", "", "", "", f"{side['gflops']['median']:.0f}", "", ""]
+        if name != PRODUCT:
+            speed, ratio = side["patches_per_second"], side["ours_over_it"]
+            row[1:5] = [f"{figure[key]:.2f}" for figure in (speed, ratio) for key in KEYS]
+            row[6:] = [f"{side[key]:.0f}" for key in ("peak_mb", "step_mb")]
+        rows.append(row)
     return rows
 
 

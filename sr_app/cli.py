@@ -11,9 +11,12 @@ import io
 import json
 import os
 import re
+import shutil
+import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,11 +28,15 @@ from tqdm import tqdm
 
 from sr_app.atomic import replacing
 from sr_app.data import benchmarks, cache, folders, layouts, patches
-from sr_app.errors import CheckpointError, ConfigError, PictureError, SrAppError
+from sr_app.errors import ConfigError, PictureError, SrAppError
 from sr_app.image import files
-from sr_app.image.encode import require_fit
+from sr_app.image.formats import FORMATS, format_of
+from sr_app.image.limits import MAX_PIXELS, Limits
 from sr_app.image.metrics import BICUBIC, PROTOCOLS, Score
-from sr_app.image.picture import Picture
+from sr_app.image.picture import Picture, white
+from sr_app.inference.folder import find_jobs, upscale_in_folder, usual_ending
+from sr_app.inference.jobs import Job, Outcome, Wish, upscale_file
+from sr_app.parallel import launch
 
 if TYPE_CHECKING:  # they load MindSpore, which takes a second: only when a command needs it
     from numpy.typing import NDArray
@@ -37,17 +44,19 @@ if TYPE_CHECKING:  # they load MindSpore, which takes a second: only when a comm
     from sr_app.inference.engines import Mode
     from sr_app.inference.evaluate import PictureScore, SetScores, Upscale
     from sr_app.inference.model import Model
+    from sr_app.inference.networks import Networks
+    from sr_app.parallel.mesh import Mesh
     from sr_app.training.config import RunConfig
 
 PROJECT = Path(__file__).resolve().parent.parent
 CONFIGS = PROJECT / "configs"
-SHIPPED = PROJECT / "checkpoints"
 RUNS = Path("checkpoints")
-INTERRUPTED = 130
+INTERRUPTED = launch.INTERRUPTED
 INSPECT = "SR_INSPECT"
 REFUSED = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EROFS)
 """What the system may refuse wherever a name or place of the user's comes in."""
 MOST_CONFIG_BYTES = 65_536
+STREAM = "-"
 Scale = Literal[2, 3, 4]
 
 
@@ -57,6 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):  # whatever a name holds, and at once in a pipe, too
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace", line_buffering=True)
+    if launch.is_scheduler():
+        return _told(lambda _: launch.join()[0], [])
     if not words or words[0] in ("-h", "--help"):
         print(_usage())
         return 0
@@ -65,8 +76,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         near = difflib.get_close_matches(words[0], COMMANDS, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         return _fail(f"there is no command {words[0]!r}{hint}\n{_usage()}")
+    return launch.exit_status(_told(command, words[1:]))
+
+
+def _told(command: Callable[[list[str]], int], words: list[str]) -> int:
+    """The exit status of a command, its errors told."""
     try:
-        return command(words[1:])
+        return command(words)
     except SrAppError as error:
         return _fail(str(error))
     except OSError as error:
@@ -81,7 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def train(words: list[str]) -> int:
     """train a network: settings from a file in configs/, overrides by section.key"""
     from sr_app.training.config import RunConfig
+    from sr_app.training.shard import require_shares
 
+    given_words = words
     chosen, words = _configs_first(words)
     parser = _parser("train", train)
     if not chosen:
@@ -91,12 +109,79 @@ def train(words: list[str]) -> int:
         _require_plain(path)
     parser.add_argument("--config", action="config", help=f"a file of {CONFIGS.name}/ or your own")
     parser.add_argument("--run", type=str | None, default=None, help="the run's folder")
+    _add_devices(parser)
     parser.add_class_arguments(RunConfig, as_group=False, fail_untyped=True)
     given = _parse(parser, words)
+    devices = _devices(given)
     run, config = given.pop("run"), RunConfig(**given)
     folder = Path(run) if run else RUNS / chosen[-1].stem
+    if not launch.joined():
+        ranks = launch.wanted(*devices)
+        require_shares(config, ranks.total)
+        if ranks.total > 1:
+            return _launch(["train", *given_words], ranks, folder / "ranks")
+    mesh = _mesh(devices, config.parallel.tensor)
+    require_shares(config, mesh.world.size)
     print(f"settings {chosen[-1]}, data {config.data}, run {folder}")
-    return _train(config, folder)
+    return _train(config, folder, mesh)
+
+
+def _add_devices(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--devices",
+        type=int | Literal["auto"],
+        default="auto",
+        help="devices on this server, each with a process; auto takes all accelerators (a CPU: 1)",
+    )
+    parser.add_argument("--nodes", type=int, default=1, help="servers; start each by hand")
+    parser.add_argument("--node_rank", type=int, default=0, help="this server's number, from 0")
+    parser.add_argument(
+        "--master", type=str | None, default=None, help="HOST:PORT of server 0, where all meet"
+    )
+
+
+Devices = tuple[int | Literal["auto"], int, int, str | None]
+"""--devices, --nodes, --node_rank, --master."""
+
+
+def _devices(given: dict[str, Any]) -> Devices:
+    """What says how many ranks there shall be, taken out of the options."""
+    return (
+        given.pop("devices"),
+        given.pop("nodes"),
+        given.pop("node_rank"),
+        given.pop("master"),
+    )
+
+
+def _launch(words: list[str], ranks: launch.Ranks, logs: Path, quiet: bool = False) -> int:
+    """Run a command on several ranks, its first one's words on the screen."""
+    servers = f" on each of {ranks.nodes} servers" if ranks.nodes > 1 else ""
+    if not quiet:
+        print(f"starting {ranks.devices} ranks{servers}; their logs are in {logs}")
+    words = ["-m", "sr_app", *words]
+    status = launch.run(words, ranks, logs, lambda text: print(text, end="", flush=True))
+    if status == INTERRUPTED:
+        print("interrupted", file=sys.stderr)
+    return status
+
+
+def _launch_and_tidy(words: list[str], ranks: launch.Ranks, quiet: bool = False) -> int:
+    """The same; the ranks' logs stay only where one has failed."""
+    logs = Path(tempfile.mkdtemp(prefix="sr_app_ranks_"))
+    status = _launch(words, ranks, logs, quiet)
+    shutil.rmtree(logs)
+    return status
+
+
+def _mesh(devices: Devices, tensor: int) -> "Mesh":
+    """This process's place among the ranks; alone where it was not started as one of many."""
+    from sr_app.parallel.mesh import ALONE, mesh
+
+    if not launch.joined():
+        return ALONE
+    count, nodes, _, _ = devices
+    return mesh(*launch.join(None if count == "auto" else count * nodes), tensor)
 
 
 def _configs_first(words: list[str]) -> tuple[list[Path], list[str]]:
@@ -133,7 +218,7 @@ def _require_plain(path: Path) -> None:
         )
 
 
-def _train(config: "RunConfig", folder: Path) -> int:
+def _train(config: "RunConfig", folder: Path, mesh: "Mesh") -> int:
     from sr_app.inference.model import Model
     from sr_app.nets import weights
     from sr_app.nets.table import make
@@ -153,17 +238,17 @@ def _train(config: "RunConfig", folder: Path) -> int:
         from sr_app.inference import evaluate
 
         model.fill(arrays)
-        upscale = evaluate.network(model.enhance)
-        return evaluate.mean(
-            evaluate.score_pair(upscale, pair, config.validation.protocol, scale).score
-            for pair in validation
-        )
+        methods = {model.name: evaluate.network(model.enhance)}
+        scores = evaluate.score_set(validation, config.validation.protocol, methods, mesh=mesh)
+        return scores.mean(model.name)
 
     print(
         f"{len(pictures)} pictures to train on, {len(validation)} of {validation.name} to validate "
         f"on; {model.parameters:,} parameters, x{scale}"
     )
-    progress = run_training(config, folder, pixels, validate, print)
+    if mesh.world.size > 1:
+        print(f"{mesh.world.size} ranks: data {mesh.data.size} x tensor {mesh.tensor.size}")
+    progress = run_training(config, folder, pixels, validate, print, mesh)
     best = "not validated"
     if progress.best is not None:
         best = f"best score {progress.best:.2f} dB ({config.validation.protocol})"
@@ -223,13 +308,17 @@ def evaluate(words: list[str]) -> int:
         "--strips", type=str | None, default=None, help="folder for a comparison strip per picture"
     )
     _add_engine(parser)
+    _add_devices(parser)
     given = _parse(parser, words)
+    devices = _devices(given)
     _require_writable(given["json"], given["csv"])
     if given["protocol"] not in (None, *PROTOCOLS):
         raise ConfigError(
             f"--protocol must be one of {', '.join(PROTOCOLS)}, got {given['protocol']!r}"
         )
-    looking: AbstractContextManager[None] = nullcontext()
+    if not launch.joined() and (ranks := launch.wanted(*devices)).total > 1:
+        return _launch_and_tidy(["eval", *words], ranks)
+    mesh = _mesh(devices, tensor=1)
     if given["checkpoint"] == BICUBIC:
         if given["ensemble"]:
             raise ConfigError(f"--ensemble is for networks; {BICUBIC} has nothing to average")
@@ -238,7 +327,6 @@ def evaluate(words: list[str]) -> int:
     else:
         checkpoint = given["checkpoint"] or _newest(given["scale"])
         model = _model(checkpoint, given["scale"], given["engine"], given["mode"])
-        looking = _looking(model)
         scale = model.scale
         print(f"engine {model.engine.name}")
         name = model.name + ("+" if given["ensemble"] else "")
@@ -250,8 +338,9 @@ def evaluate(words: list[str]) -> int:
         names = [name.strip() for name in given["sets"].split(",")]
     loaded = [benchmarks.load(name, scale) for name in names]
     strips = _folder(given["strips"]) if given["strips"] else None
-    with looking:
-        sets = [_score_set(each, given["protocol"], methods, strips) for each in loaded]
+    sets = [_score_set(each, given["protocol"], methods, strips, mesh) for each in loaded]
+    if not mesh.first:
+        return 0
     print(f"\n{report.text_table(sets)}")
     if given["json"]:
         result = {"scale": scale, "sets": [each.as_dict() for each in sets]}
@@ -266,12 +355,14 @@ def _score_set(
     protocol: str | None,
     methods: "dict[str, Upscale]",
     strips: Path | None,
+    mesh: "Mesh",
 ) -> "SetScores":
     """Score one set under a progress bar; `strips` is where a strip per picture goes."""
     from sr_app import report
     from sr_app.inference.evaluate import score_set
 
-    with tqdm(total=len(pictures), desc=pictures.name, unit="picture", disable=None) as bar:
+    total = len(range(mesh.world.index, len(pictures), mesh.world.size))  # this rank's share
+    with tqdm(total=total, desc=pictures.name, unit="picture", disable=None) as bar:
 
         def look(pair: benchmarks.Pair, scored: "dict[str, PictureScore]") -> None:
             bar.update()
@@ -279,51 +370,255 @@ def _score_set(
                 strip = Picture(report.comparison(pair, scored))
                 files.write(strips / f"{pictures.name}_{pair.name}.png", strip)
 
-        return score_set(pictures, protocol or pictures.protocol, methods, look)
+        return score_set(pictures, protocol or pictures.protocol, methods, look, mesh)
 
 
 def upscale(words: list[str]) -> int:
-    """enlarge a picture; by default to a PNG beside it, with _x2 added to its name"""
-    from sr_app.inference.upscale import upscale as enlarge
+    """enlarge a picture, or all in a folder; by default beside it, with _x2 added to its name"""
+    given = _parse(_upscale_parser(), words)
+    devices = _devices(given)
+    # as Ctrl-C, so that nothing half written is left
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    to_stdout = given["output"] == STREAM
+    if given["json"] and to_stdout:
+        raise ConfigError("--json and the picture can't both be written to the standard output")
+    quiet = given["quiet"] or given["json"] or to_stdout
+    folder = Path(given["picture"])
+    if layouts.is_folder(folder):
+        if not launch.joined() and (ranks := launch.wanted(*devices)).total > 1:
+            return _launch_and_tidy(["upscale", *words], ranks, quiet)
+        return _upscale_folder(folder, given, quiet, _mesh(devices, tensor=1))
+    if devices[0] not in ("auto", 1) or devices[1] != 1:
+        raise ConfigError(f"--devices, --nodes: {folder} is one picture; a folder's are shared out")
+    with tempfile.TemporaryDirectory(prefix="sr_app-") as streams:
+        source = _stdin(Path(streams)) if given["picture"] == STREAM else folder
+        if to_stdout:
+            ending = _ending(given["format"]) or usual_ending(source)
+            given["output"] = str(Path(streams) / f"standard output{ending}")
+        try:
+            outcome = _upscale_one(source, given, quiet)
+        except SrAppError as error:  # the streams' files have names that nobody knows
+            raise type(error)(str(error).replace(f"{streams}{os.sep}", "")) from error
+        if to_stdout and outcome.target is not None:
+            try:
+                with outcome.target.open("rb") as file:
+                    shutil.copyfileobj(file, sys.stdout.buffer)
+                    sys.stdout.buffer.flush()
+            except BrokenPipeError as error:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's end
+                raise PictureError("the standard output was closed before its end") from error
+    return 0
 
+
+def _upscale_parser() -> ArgumentParser:
     parser = _parser("upscale", upscale)
-    parser.add_argument("picture", type=str, help="the file")
+    parser.add_argument("picture", type=str, help="a file, a folder, or - for the standard input")
     parser.add_argument(
-        "-o",
-        "--output",
+        *("-o", "--output"),
         type=str | None,
         default=None,
-        help="the result, or a folder for it",
+        help="the result, whose ending tells its format; a folder for it; or - for the standard "
+        "output",
     )
-    parser.add_argument("--scale", type=Scale | None, default=None, help="by default 2")
+    parser.add_argument(
+        "--format",
+        type=str | None,
+        default=None,
+        help="png, jpg, webp, tif, gif or bmp, where no ending tells; by default tif for a TIFF "
+        "and png for others",
+    )
+    parser.add_argument(
+        "--scale", type=float | None, default=None, help="any number from 1; by default 2"
+    )
+    parser.add_argument(
+        "--size",
+        type=str | None,
+        default=None,
+        help="pixels instead: 1920x is a width, x1080 a height, 1920x1080 what fits inside",
+    )
     parser.add_argument(
         "--checkpoint",
         type=str | None,
         default=None,
-        help="a checkpoint, a run's folder or an exported file; by default the shipped network of "
-        "that scale",
+        help="a checkpoint, a run's folder or an exported file; by default the shipped network "
+        "that reaches so far",
+    )
+    parser.add_argument(
+        "--ensemble", action="store_true", help="the mean over 8 flips and turns (EDSR+)"
+    )
+    parser.add_argument(
+        "--quality",
+        type=int | None,
+        default=None,
+        help="1 to 100, for JPEG (95) and WebP (without loss by default)",
+    )
+    parser.add_argument(
+        "--tile", type=str, default="auto", help="side of a tile in pixels, or auto"
+    )
+    parser.add_argument(
+        "--skip-existing", action="store_true", help="leave the results alone that are there"
+    )
+    parser.add_argument(
+        "--max-pixels", type=int, default=MAX_PIXELS, help="the most that a file may hold"
+    )
+    parser.add_argument(
+        "--allow-truncated", action="store_true", help="take what there is of a file cut short"
     )
     _add_engine(parser)
-    given = _parse(parser, words)
-    source = Path(given["picture"])
-    picture = files.read(source)
-    checkpoint = given["checkpoint"] or _shipped(given["scale"] or 2)
-    model = _model(checkpoint, given["scale"], given["engine"], given["mode"])
-    target = source.with_name(f"{source.stem}_x{model.scale}.png")
-    if given["output"] is not None:
+    parser.add_argument("--quiet", action="store_true", help="tell nothing but errors")
+    parser.add_argument("--json", action="store_true", help="tell each file as a line of JSON")
+    _add_devices(parser)
+    return parser
+
+
+def _upscale_one(source: Path, given: dict[str, Any], quiet: bool) -> Outcome:
+    """Enlarge a file; tells what was done unless `quiet`."""
+    networks, wish = _networks(given), _wish(given)
+    ending = _ending(given["format"])
+    target = Path(given["output"]) if given["output"] else source.parent
+    if layouts.is_folder(target):
+        name = f"{source.stem}_{_told_size(given, networks)}{ending or usual_ending(source)}"
+        if given["picture"] == STREAM:
+            raise ConfigError("-o: say where the enlarged standard input goes; - is for a pipe")
+        target /= name
+    elif ending is not None and format_of(target) is not FORMATS[ending]:
+        raise ConfigError(f"--format {given['format']}: the name {target} asks for another format")
+    if given["skip_existing"] and layouts.is_file(target):
+        outcome = Outcome(source, target, "skipped", "is there already")
+    else:
+        with tqdm(desc=source.name, unit="tile", disable=quiet or None) as bar:
+            outcome = upscale_file(Job(source, target), networks, wish, _follow(bar))
+    if given["json"]:
+        print(json.dumps(outcome.as_dict()))
+    elif not quiet:
+        print(_line_of(outcome))
+    return outcome
+
+
+def _upscale_folder(folder: Path, given: dict[str, Any], quiet: bool, mesh: "Mesh") -> int:
+    """Enlarge all pictures of a folder, shared out over the ranks; 1 if some failed."""
+    if given["output"] == STREAM:
+        raise ConfigError("-o -: a folder can't be written to the standard output")
+    networks, wish = _networks(given), _wish(given)
+    if wish.width is None and wish.height is None:  # now, and not once for each picture
+        networks.reaching(wish.factor or networks.usual_factor)
+    whole = folder.resolve()
+    output = whole.with_name(f"{whole.name}_{_told_size(given, networks)}")
+    if given["output"]:
         output = Path(given["output"])
-        target = output / target.name if layouts.is_folder(output) else output
-    if layouts.is_file(target) and target.samefile(source):
-        raise ConfigError(f"--output {target} is the picture itself; give another name")
-    require_fit(target, picture, scale=model.scale)
-    with _looking(model), tqdm(desc=source.name, unit="tile", disable=None) as bar:
-        result = enlarge(picture, model, _follow(bar))
-    files.write(target, result)
-    print(
-        f"{source} ({picture.width} x {picture.height}) -> {target} "
-        f"({result.width} x {result.height}) by {model.name}, engine {model.engine.name}"
+    if layouts.is_file(output):
+        raise ConfigError(f"--output {output} is a file; a folder needs a folder")
+    jobs, outcomes = find_jobs(folder, output, _ending(given["format"]))
+    as_done = given["json"] and mesh.world.size == 1  # else when all are gathered
+    bar = tqdm(
+        desc=folder.name, total=len(jobs), unit="picture", disable=(quiet or not mesh.first) or None
     )
-    return 0
+
+    def work(number: int) -> Outcome:
+        outcome = upscale_in_folder(jobs[number], networks, wish, given["skip_existing"])
+        bar.update(mesh.world.size)
+        if as_done:
+            print(json.dumps(outcome.as_dict()))
+        return outcome
+
+    try:
+        with bar:
+            done = mesh.spread(len(jobs), work)
+    except KeyboardInterrupt:
+        print("interrupted; the same command with --skip-existing goes on", file=sys.stderr)
+        return INTERRUPTED
+    if not mesh.first:
+        return 0
+    if given["json"] and not as_done:
+        print("".join(json.dumps(outcome.as_dict()) + "\n" for outcome in done), end="")
+    return _tell_folder(folder, output, outcomes + done, given["json"], quiet)
+
+
+def _tell_folder(
+    folder: Path, output: Path, outcomes: list[Outcome], as_json: bool, quiet: bool
+) -> int:
+    """Say what came of a folder; 1 if some failed."""
+    counted = Counter(outcome.status for outcome in outcomes)
+    if as_json:
+        for outcome in outcomes:
+            if outcome.target is None:  # it was no job
+                print(json.dumps(outcome.as_dict()))
+    for outcome in outcomes:
+        if outcome.status == "failed":
+            print(f"failed: {outcome.reason}", file=sys.stderr)
+        elif outcome.status == "skipped" and outcome.target is None and not quiet:
+            print(f"skipped: {outcome.source} {outcome.reason}")
+    if not quiet:
+        print(
+            f"{folder} -> {output}: {counted['done']} enlarged, {counted['skipped']} skipped, "
+            f"{counted['failed']} failed"
+        )
+    return launch.SOME_FAILED if counted["failed"] else 0
+
+
+def _line_of(outcome: Outcome) -> str:
+    if outcome.before is None or outcome.after is None:
+        return f"{outcome.source} -> {outcome.target} {outcome.reason}"
+    several = f", {outcome.pictures} pictures" if outcome.pictures > 1 else ""
+    return (
+        f"{outcome.source} ({outcome.before[0]} x {outcome.before[1]}{several}) -> "
+        f"{outcome.target} ({outcome.after[0]} x {outcome.after[1]}) by {outcome.network}"
+    )
+
+
+def _networks(given: dict[str, Any]) -> "Networks":
+    from sr_app.inference.model import TILE
+    from sr_app.inference.networks import Networks
+
+    tile = TILE
+    if given["tile"] != "auto":
+        if not given["tile"].isdecimal():
+            raise ConfigError(f"--tile is auto or a number of pixels, got {given['tile']!r}")
+        tile = int(given["tile"])
+
+    def load(path: Path | str) -> "Model":
+        model = _model(path, None, given["engine"], given["mode"])
+        if not given["quiet"]:
+            print(f"engine {model.engine.name}", file=sys.stderr)
+        return model
+
+    model = load(given["checkpoint"]) if given["checkpoint"] else None
+    return Networks(model, tile, given["ensemble"], load)
+
+
+def _wish(given: dict[str, Any]) -> Wish:
+    scale, size = given["scale"], given["size"]
+    width = height = None
+    if size is not None:
+        found = re.fullmatch(r"(\d{1,9})?x(\d{1,9})?", size)
+        if found is None or not any(found.groups()):
+            raise ConfigError(f"--size is like 1920x, x1080 or 1920x1080, got {size!r}")
+        width, height = (int(side) if side else None for side in found.groups())
+    limits = Limits(given["max_pixels"], given["allow_truncated"])
+    return Wish(scale, width, height, given["quality"], limits)
+
+
+def _told_size(given: dict[str, Any], networks: "Networks") -> str:
+    """What is added to a name: x2, or the size that was asked for."""
+    return given["size"] or f"x{given['scale'] or networks.usual_factor:g}"
+
+
+def _ending(format: str | None) -> str | None:
+    if format is None:
+        return None
+    ending = f".{format.lower().removeprefix('.')}"
+    if ending not in FORMATS:
+        known = ", ".join(each.removeprefix(".") for each in FORMATS)
+        raise ConfigError(f"--format must be one of {known}, got {format!r}")
+    return ending
+
+
+def _stdin(folder: Path) -> Path:
+    """The standard input as a file: pictures are not read from front to back."""
+    path = folder / "standard input"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
 
 
 def check_data(words: list[str]) -> int:
@@ -566,11 +861,14 @@ def _model(
     asked for. See `Model.load`."""
     from sr_app.inference.model import Model
 
-    if engine == "auto" and os.environ.get(INSPECT):
+    looked_for = os.environ.get(INSPECT)
+    if engine == "auto" and looked_for:
         engine = "mindspore"  # the only one that can be looked into
     path = Path(given)
     file = _checkpoint_file(path)
     model = Model.load(file, path.name if path.is_dir() else None, engine, mode)
+    if looked_for:
+        _look_into(model, looked_for)
     if scale not in (None, model.scale):
         raise ConfigError(f"--scale {scale} was asked for, but {path} enlarges x{model.scale}")
     return model
@@ -597,31 +895,24 @@ def _add_engine(parser: ArgumentParser) -> None:
     )
 
 
-@contextmanager
-def _looking(model: "Model") -> Iterator[None]:
+def _look_into(model: "Model", patterns: str) -> None:
     """Tell of the layers that SR_INSPECT names, with commas between, as their results come."""
-    patterns = os.environ.get(INSPECT)
-    if not patterns:
-        yield
-        return
-    from sr_app.inference.inspect import tapped
+    from sr_app.inference.inspect import tap
 
     def tell(name: str, features: "NDArray[np.float32]") -> None:
         shape = " x ".join(map(str, features.shape))
         print(f"{name}: {shape}, {features.min():.4g} .. {features.max():.4g}", file=sys.stderr)
 
-    with tapped(model, patterns.split(","), tell) as taps:
-        if taps.note:
-            print(taps.note, file=sys.stderr)
-        yield
+    taps = tap(model, patterns.split(","), tell)
+    if taps.note:
+        print(taps.note, file=sys.stderr)
 
 
 def _rgb(picture: Picture) -> "NDArray[np.uint8]":
     """Its colour as RGB of 8 bits."""
     pixels = picture.color
-    if pixels.dtype != np.uint8:
-        pixels = np.rint(pixels / (np.iinfo(pixels.dtype).max / 255)).astype(np.uint8)
-    return np.broadcast_to(pixels, (picture.height, picture.width, 3))
+    values = np.rint(pixels * (255 / white(pixels.dtype))).clip(0, 255).astype(np.uint8)
+    return np.broadcast_to(values, (picture.height, picture.width, 3))
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -633,6 +924,7 @@ def _size(text: str) -> tuple[int, int]:
 
 def _newest(scale: int | None) -> Path:
     """The run (of `scale`, if one is asked for) whose network is newest, or the shipped network."""
+    from sr_app.inference.networks import shipped
     from sr_app.nets import weights
     from sr_app.training.checkpoint import BEST
 
@@ -640,18 +932,7 @@ def _newest(scale: int | None) -> Path:
     for path in runs:
         if scale in (None, weights.read(path).config.scale):
             return path.parent
-    return _shipped(scale or 2)
-
-
-def _shipped(scale: int) -> Path:
-    path = SHIPPED / f"edsr_light_x{scale}.safetensors"
-    if not path.is_file():
-        there = sorted(each.stem for each in SHIPPED.glob("*.safetensors"))
-        raise CheckpointError(
-            f"no network for x{scale} is shipped (there are: {', '.join(there) or 'none'}); "
-            f"train one with --config configs/edsr_light_x{scale}.yaml and give --checkpoint"
-        )
-    return path
+    return shipped(scale or 2)
 
 
 def _follow(bar: "tqdm[Any]") -> Callable[[int, int], None]:

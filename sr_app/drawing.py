@@ -38,7 +38,7 @@ def _back(row: Mapping[str, float]) -> str:
 
 
 def feature_maps(features: Mapping[str, NDArray[np.float32]]) -> NDArray[np.uint8]:
-    """A row a layer: its first channels, (n, c, h, w), each from black (least) to white (the 99th percentile).
+    """A row a layer: channels of (n, c, h, w), from black (least) to white (99th percentile).
 
     At most 8 channels and 24 layers, spread evenly over what there is.
     """

@@ -5,7 +5,8 @@
     ├── DataError        a folder, set or pair of pictures is not what was expected
     ├── PictureError     a picture file can't be read, written or held
     ├── CheckpointError  a checkpoint is missing, damaged, or of another network
-    └── TrainingError    a run can't go on (the numbers went bad)
+    ├── TrainingError    a run can't go on (the numbers went bad)
+    └── ParallelError    ranks don't meet, or one has failed
 
 The command line tells any of these in one line and ends with status 2. Everything else is a bug
 and keeps its traceback. A message says what, where, what was found, and how to mend it.
@@ -34,3 +35,7 @@ class CheckpointError(SrAppError):
 
 class TrainingError(SrAppError):
     """A run can't go on; names the step and the last good checkpoint."""
+
+
+class ParallelError(SrAppError):
+    """Ranks don't meet, or one has failed; names it, with its last lines."""

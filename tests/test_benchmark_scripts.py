@@ -23,7 +23,12 @@ needs_torch = pytest.mark.skipif(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "script", [pytest.param("train_step", marks=needs_torch), "activation", "loader", "latency"]
+    "script",
+    [
+        pytest.param("train_step", marks=needs_torch),
+        pytest.param("latency", marks=needs_torch),
+        *("activation", "loader", "upscale", "ranks", "memory"),
+    ],
 )
 def test_a_script_gives_finite_positive_figures(script: str, tmp_path: Path) -> None:
     file = tmp_path / "figures.json"

@@ -1,9 +1,12 @@
 """The command line from end to end, and how it tells what is wrong."""
 
 import csv
+import io
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +15,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from sr_app.cli import CONFIGS
+from sr_app.cli import CONFIGS, PROJECT
 
 Command = Callable[..., tuple[int, str, str]]
 TINY = (
@@ -150,9 +153,27 @@ def test_bicubic_is_scored_without_a_network(command: Command, pictures: Path) -
         (["train", "--data", 300 * "a"], "there is no set"),
         (["upscale", 300 * "a"], "ame too long"),
         (["upscale", "none.png"], "none.png"),
-        (["upscale", "pictures"], "is a folder"),
+        (["upscale", "pictures", "-o", "pictures"], "would replace a picture"),
+        (["upscale", "pictures", "-o", "-"], "a folder can't be written to the standard output"),
+        (["upscale", "pictures", "-o", "pictures/0.png"], "is a file; a folder needs a folder"),
         (["upscale"], "picture"),
-        (["upscale", "pictures/0.png", "--scale", 5], "2, 3, 4"),
+        (["upscale", "pictures/0.png", "--scale", 9], "x9 or more is shipped"),
+        (["upscale", "pictures", "--scale", 9], "x9 or more is shipped"),
+        (["upscale", "pictures/0.png", "--scale", 0.5], "scale must be at least 1"),
+        (["upscale", "pictures/0.png", "--scale", "x"], "scale"),
+        (["upscale", "pictures/0.png", "--scale", 2, "--size", "9x"], "give one of them"),
+        (["upscale", "pictures/0.png", "--size", "1920"], "--size is like 1920x"),
+        (["upscale", "pictures/0.png", "--size", "x"], "--size is like 1920x"),
+        (["upscale", "pictures/0.png", "--size", "0x"], "width must be at least 1"),
+        (["upscale", "pictures/0.png", "--tile", "big"], "--tile is auto or a number"),
+        (["upscale", "pictures/0.png", "--tile", 4], "tile must be at least 8"),
+        (["upscale", "pictures/0.png", "--format", "xcf"], "--format must be one of png, jpg"),
+        (["upscale", "pictures/0.png", "--format", "tif", "-o", "a.png"], "another format"),
+        (["upscale", "pictures/0.png", "--quality", 90], "quality is for JPEG"),
+        (["upscale", "pictures/0.png", "--quality", 0, "-o", "a.jpg"], "from 1 to 100"),
+        (["upscale", "pictures/0.png", "--max-pixels", 3000], "64 x 48 pixels, over the limit"),
+        (["upscale", "pictures/0.png", "--max-pixels", 0], "max-pixels must be at least 1"),
+        (["upscale", "pictures/0.png", "-o", "-", "--json"], "can't both be written"),
         (["check-data", "no_such_set"], "no_such_set"),
         (["check-data", "pictures", "--scale", "two"], "scale"),
     ],
@@ -212,8 +233,113 @@ def test_upscale_says_what_cannot_be_written_before_any_work(
         assert message in told(err)
     status, _, err = command("upscale", "alpha.png", "--checkpoint", "run", "--scale", 3)
     assert status == 2
-    assert "--scale 3 was asked for, but run enlarges x2" in told(err)
+    assert "x3 was asked for, but run enlarges x2" in told(err)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["alpha.png", "pictures", "run"]
+
+
+def sizes(folder: str) -> dict[str, tuple[int, int]]:
+    """The pictures of a folder with their width and height."""
+    found = {}
+    for path in sorted(Path(folder).iterdir()):
+        with Image.open(path) as image:
+            found[path.name] = image.size
+    return found
+
+
+def test_upscale_takes_a_folder_and_continues(command: Command, pictures: Path) -> None:
+    (pictures / "notes.txt").write_text("hello")
+    (pictures / "broken.png").write_text("hello")
+    status, out, err = command("upscale", pictures, "--size", "100x", "--format", "webp")
+    assert status == 1
+    assert "skipped: " in out and "notes.txt is no picture" in out
+    assert "pictures_100x: 3 enlarged, 1 skipped, 1 failed" in out
+    assert "failed: " in err and "broken.png is no picture" in err
+    assert sizes("pictures_100x") == {f"{k}.webp": (100, 75) for k in range(3)}
+    (pictures / "broken.png").unlink()
+    Path("pictures_100x/1.webp").unlink()
+    words = ("upscale", pictures, "--size", "100x", "--format", "webp", "--skip-existing")
+    status, out, _ = command(*words, "--json")
+    assert status == 0
+    told_of = [json.loads(line) for line in out.splitlines()]
+    assert [(each["status"], Path(each["source"]).name) for each in told_of] == [
+        ("skipped", "0.png"),
+        ("done", "1.png"),
+        ("skipped", "2.png"),
+        ("skipped", "notes.txt"),
+    ]
+    assert told_of[1]["after"] == [100, 75]
+    assert told_of[1]["network"] == "edsr_light_x2"
+    status, out, _ = command(*words, "--quiet")
+    assert (status, out) == (0, "")
+
+
+def test_upscale_names_the_result_by_what_was_asked_for(command: Command, pictures: Path) -> None:
+    assert command("upscale", pictures / "0.png", "--scale", 1.5)[0] == 0
+    assert command("upscale", pictures / "0.png", "--size", "80x80", "--format", "jpg")[0] == 0
+    Image.new("F", (3, 4), 0.5).save("a.tiff")
+    assert command("upscale", "a.tiff", "--ensemble", "--tile", 16)[0] == 0
+    with Image.open("a_x2.tif") as image:
+        assert (image.mode, image.size) == ("F", (6, 8))
+    for path in pictures.glob("[12].png"):
+        path.unlink()
+    assert sizes("pictures") == {
+        "0.png": (64, 48),
+        "0_80x80.jpg": (80, 60),
+        "0_x1.5.png": (96, 72),
+    }
+
+
+def test_an_interrupted_folder_says_how_to_go_on(
+    command: Command, pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sr_app.inference.model import Model
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Model, "enhance", interrupted)
+    status, _, err = command("upscale", pictures, "-o", "out")
+    assert status == 130
+    assert "--skip-existing goes on" in err
+    assert not list(Path("out").iterdir())
+
+
+def test_a_job_that_is_ended_leaves_nothing_half_written(
+    command: Command, pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sr_app.inference.model import Model
+
+    def end(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(Model, "enhance", end)
+    try:
+        assert command("upscale", pictures / "0.png", "-o", "a.png")[0] == 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert sorted(Path().iterdir()) == [Path("pictures")]
+
+
+def run_in_a_pipe(data: bytes, *words: object) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "sr_app", "upscale", *map(str, words)],
+        input=data,
+        capture_output=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+    )
+
+
+def test_upscale_works_in_a_pipe(pictures: Path) -> None:
+    """Only the picture comes out; an error tells of the standard input and writes nothing."""
+    done = run_in_a_pipe((pictures / "0.png").read_bytes(), "-", "-o", "-", "--format", "webp")
+    assert done.returncode == 0, done.stderr
+    with Image.open(io.BytesIO(done.stdout)) as image:
+        assert (image.format, image.size) == ("WEBP", (128, 96))
+    failed = run_in_a_pipe(b"hello", "-", "-o", "-")
+    assert (failed.returncode, failed.stdout) == (2, b"")
+    assert failed.stderr.decode().startswith("error: standard input is no picture")
 
 
 def test_check_data_tells_what_is_there_and_what_is_bad(command: Command, pictures: Path) -> None:

@@ -1,7 +1,8 @@
-"""Batches of patches: a pure function of (seed, step, rank).
+"""Batches of patches: a pure function of (seed, step).
 
-So a run that is resumed at step n sees what the uninterrupted run would have seen, ranks see
-different patches, and nothing about the loader has to be saved.
+So a run that is resumed at step n sees what the uninterrupted run would have seen, and nothing
+about the loader has to be saved. Several ranks cut one batch into parts: together they see what one
+rank alone would see, so that a run is the same on any number of devices.
 
 Each picture is equally likely, as in EDSR's recipe, whatever its size: a few large pictures don't
 crowd out many small ones. Within a picture every position is equally likely, and so is each of
@@ -53,17 +54,26 @@ class Crop:
 
 
 def batch(
-    cache: PixelCache, *, seed: int, step: int, batch_size: int, patch: int, rank: int = 0
+    cache: PixelCache,
+    *,
+    seed: int,
+    step: int,
+    batch_size: int,
+    patch: int,
+    part: int = 0,
+    parts: int = 1,
 ) -> Batch:
-    """The patches of one step of one rank; `patch` is the LR side in pixels.
+    """The patches of one step, or one of `parts` equal parts; `patch` is the LR side in pixels.
 
-    `seed`, `step` and `rank` are not negative. Raises DataError if a chosen picture is smaller
-    than the patch (call `require_patch` once beforehand).
+    `seed`, `step` and `part` are not negative, `parts` divides `batch_size`. Raises DataError if a
+    chosen picture is smaller than the patch (call `require_patch` once beforehand).
     """
-    chosen = crops(cache, seed=seed, step=step, batch_size=batch_size, patch=patch, rank=rank)
+    chosen = crops(cache, seed=seed, step=step, batch_size=batch_size, patch=patch)
+    size = batch_size // parts
+    chosen = chosen[part * size : (part + 1) * size]
     side = patch * cache.scale
-    low = np.empty((batch_size, 3, patch, patch), np.float32)
-    high = np.empty((batch_size, 3, side, side), np.float32)
+    low = np.empty((size, 3, patch, patch), np.float32)
+    high = np.empty((size, 3, side, side), np.float32)
     for i, crop in enumerate(chosen):
         low[i] = _cut(cache.low(crop.picture), crop, patch, 1)
         high[i] = _cut(cache.high(crop.picture), crop, patch, cache.scale)
@@ -71,10 +81,10 @@ def batch(
 
 
 def crops(
-    cache: PixelCache, *, seed: int, step: int, batch_size: int, patch: int, rank: int = 0
+    cache: PixelCache, *, seed: int, step: int, batch_size: int, patch: int
 ) -> tuple[Crop, ...]:
     """What `batch` cuts out for the same arguments; tells which files a bad batch came from."""
-    source = np.random.SeedSequence(seed, spawn_key=(step, rank))
+    source = np.random.SeedSequence(seed, spawn_key=(step, 0))
     random = np.random.Generator(np.random.PCG64(source))
     pictures = random.integers(len(cache), size=batch_size)
     room = np.array([cache.low(i).shape[:2] for i in pictures]) - patch
@@ -101,7 +111,14 @@ def require_patch(cache: PixelCache, patch: int) -> None:
 
 
 def batches(
-    cache: PixelCache, *, seed: int, start_step: int, batch_size: int, patch: int, rank: int = 0
+    cache: PixelCache,
+    *,
+    seed: int,
+    start_step: int,
+    batch_size: int,
+    patch: int,
+    part: int = 0,
+    parts: int = 1,
 ) -> Generator[Batch, None, None]:
     """`batch` of start_step, start_step + 1, ... without end, made ahead by a thread.
 
@@ -109,7 +126,9 @@ def batches(
     What goes wrong in the thread is raised here; DataError if no batch comes for WAIT_SECONDS.
     """
     require_patch(cache, patch)
-    make = partial(batch, cache, seed=seed, batch_size=batch_size, patch=patch, rank=rank)
+    make = partial(
+        batch, cache, seed=seed, batch_size=batch_size, patch=patch, part=part, parts=parts
+    )
     return _ahead(make, start_step, cache.name)
 
 

@@ -1,5 +1,6 @@
 """MATLAB's imresize (bicubic, antialiased), exact to the bit: how low pictures are made."""
 
+from collections.abc import Iterable, Iterator
 from math import ceil
 from typing import TYPE_CHECKING, TypeVar
 
@@ -48,6 +49,35 @@ def imresize(
         weights = _weights(pixels.shape[dimension], size[dimension], scales[dimension])
         pixels = _resize_dimension(pixels, dimension, weights)
     return pixels
+
+
+def imresize_bands(
+    bands: Iterable[NDArray[np.float32]], shape: tuple[int, int], size: tuple[int, int]
+) -> Iterator[NDArray[np.float32]]:
+    """What `imresize(pixels, size=size)` gives of float32 pixels that come from the top in bands.
+
+    bands: (rows, w, c), together `shape` (h, w). Yields bands that are together the result. Holds
+    no more rows than one result row asks for, and a band.
+    """
+    scales = (size[0] / shape[0], size[1] / shape[1])
+    down, across = (_weights(shape[d], size[d], scales[d]) for d in (0, 1))
+    columns_first = scales[1] < scales[0]
+    starts = down.indptr[:-1]
+    needed = np.maximum.accumulate(np.maximum.reduceat(down.indices, starts)) + 1
+    spared = np.minimum.accumulate(np.minimum.reduceat(down.indices, starts)[::-1])[::-1]
+    held: NDArray[np.float32] | None = None
+    top = done = 0  # the first row that is held; result rows that are done
+    for band in bands:
+        band = _resize_dimension(band, 1, across) if columns_first else band
+        held = band if held is None else np.concatenate([held, band])
+        ready = int(np.searchsorted(needed, top + len(held), side="right"))
+        if ready == done:
+            continue
+        result = _resize_dimension(held, 0, down[done:ready, top : top + len(held)])
+        yield result if columns_first else _resize_dimension(result, 1, across)
+        done = ready
+        first = int(spared[done]) if done < size[0] else top + len(held)
+        held, top = held[first - top :], first
 
 
 def _cubic(x: NDArray[np.float64]) -> NDArray[np.float64]:

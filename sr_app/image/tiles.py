@@ -40,6 +40,19 @@ def plan(height: int, width: int, tile: int, halo: int) -> list[Tile]:
     ]
 
 
+def mirrored(pixels: NDArray[Any], rows: slice, columns: slice) -> NDArray[Any]:
+    """Cut out of pixels (h, w, ...), which go on beyond each edge as their own reflection.
+
+    The outermost pixel is repeated, as in MATLAB's imresize and NumPy's "symmetric". The slices may
+    begin below 0 and end beyond the picture, by any number. Returns a copy.
+    """
+    places = []
+    for span, length in zip((rows, columns), pixels.shape, strict=False):
+        there_and_back = np.concatenate([np.arange(length), np.arange(length)[::-1]])
+        places.append(there_and_back[np.arange(span.start, span.stop) % (2 * length)])
+    return pixels[np.ix_(*places)]
+
+
 def apply_tiled(
     pixels: NDArray[Any],
     function: Callable[[NDArray[Any]], NDArray[Any]],

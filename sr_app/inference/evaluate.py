@@ -12,6 +12,7 @@ from sr_app.data.benchmarks import BenchmarkSet, Pair
 from sr_app.image.metrics import PROTOCOLS, Score
 from sr_app.image.resize import imresize
 from sr_app.inference.model import Enhance, to_uint8
+from sr_app.parallel.mesh import ALONE, Mesh
 
 Upscale = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
 """RGB (h, w, 3) -> (scale * h, scale * w, 3), uint8."""
@@ -78,17 +79,24 @@ def score_set(
     protocol: str,
     methods: dict[str, Upscale],
     look: Callable[[Pair, dict[str, PictureScore]], None] = lambda pair, scored: None,
+    mesh: Mesh = ALONE,
 ) -> SetScores:
-    """Score each method on each picture; `look` sees each picture's results before they go."""
-    scores: dict[str, dict[str, Score]] = {}
-    for pair in pictures:
+    """Score each method on each picture; `look` sees each picture's results before they go.
+
+    The ranks of a mesh share the pictures, each is scored by one; the scores are on all.
+    """
+
+    def score(number: int) -> dict[str, Score]:
+        pair = pictures[number]
         scored = {
             name: score_pair(upscale, pair, protocol, pictures.scale)
             for name, upscale in methods.items()
         }
         look(pair, scored)
-        scores[pair.name] = {name: each.score for name, each in scored.items()}
-    return SetScores(pictures.name, protocol, scores)
+        return {name: each.score for name, each in scored.items()}
+
+    scores = mesh.spread(len(pictures), score)
+    return SetScores(pictures.name, protocol, dict(zip(pictures.names, scores, strict=True)))
 
 
 def mean(scores: Iterable[Score]) -> Score:

@@ -34,10 +34,17 @@ DEAD = 1e-6  # of the layer's largest value; a channel that varies by no more is
 
 @dataclass
 class Taps:
-    """What is seen: features by layer, and how the network was run for it."""
+    """What is seen: the layers that are looked at, their features, and how the network was run."""
 
+    wanted: tuple[str, ...]
     features: Features = field(default_factory=dict)
     note: str = ""
+    undo: list[Callable[[], Any]] = field(default_factory=list)
+
+    def remove(self) -> None:
+        """Look no longer; the features stay."""
+        while self.undo:
+            self.undo.pop()()
 
 
 @dataclass(frozen=True)
@@ -74,15 +81,14 @@ def layers_of(model: Model, patterns: Sequence[str]) -> list[str]:
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-@contextmanager
-def tapped(
+def tap(
     model: Model, patterns: Sequence[str], tell: Callable[[str, Pixels], None] | None = None
-) -> Iterator[Taps]:
-    """While this is open, the model's calls leave their features in `Taps.features`.
+) -> Taps:
+    """From now on the model's calls leave their features in the result's `features`, until its
+    `remove` is called.
 
-    `tell` hears of each (layer, features) as it comes. Everything is undone at the end. Raises
-    ConfigError for a pattern without a layer and for an engine that can't be looked into, and
-    RuntimeError if a layer was never reached though the model was called.
+    `tell` hears of each (layer, features) as it comes. Raises ConfigError for a pattern without a
+    layer and for an engine that can't be looked into.
     """
     engine = model.engine
     if not isinstance(engine, StaticNetwork):
@@ -91,7 +97,7 @@ def tapped(
             "take a checkpoint and --engine mindspore"
         )
     wanted = layers_of(model, patterns)
-    taps = Taps()
+    taps = Taps(tuple(wanted))
 
     def look(name: str, x: Tensor) -> None:
         if name in wanted:
@@ -102,25 +108,31 @@ def tapped(
     inside = [name for name in wanted if name not in BOUNDARY]
     if not inside:
         engine.look = look
-        try:
-            yield taps
-        finally:
-            engine.look = None
-        return
+        taps.undo.append(lambda: setattr(engine, "look", None))
+        return taps
     taps.note = (
         f"{inside[0]} lies inside a compiled part: the network runs in PyNative, cell by cell, "
         "while it is looked at"
     )
     plain = _Plain(model)
-    handles = plain.watch(wanted, look)
+    taps.undo += [handle.remove for handle in plain.watch(wanted, look)]
+    taps.undo.append(lambda: setattr(model, "engine", engine))
     model.engine = plain
+    return taps
+
+
+@contextmanager
+def tapped(
+    model: Model, patterns: Sequence[str], tell: Callable[[str, Pixels], None] | None = None
+) -> Iterator[Taps]:
+    """`tap` for the time that this is open. RuntimeError at the end if some of the layers were
+    reached and others not."""
+    taps = tap(model, patterns, tell)
     try:
         yield taps
     finally:
-        model.engine = engine
-        for handle in handles:
-            handle.remove()
-    if plain.calls and (missed := set(wanted) - set(taps.features)):
+        taps.remove()
+    if taps.features and (missed := set(taps.wanted) - set(taps.features)):
         raise RuntimeError(f"these layers were never reached: {', '.join(sorted(missed))}")
 
 
@@ -200,7 +212,6 @@ class _Plain:
         self.network.set_train(False)
         weights.fill(self.network, model.arrays, model.name)
         self.slopes: dict[str, float] = {}
-        self.calls = 0
         self._cells = dict(self.network.cells_and_names())
         for name, cell in list(self._cells.items()):
             if name.endswith(".activation"):
@@ -228,7 +239,6 @@ class _Plain:
 
     def forward(self, low: Pixels) -> Pixels:
         """See `Engine`."""
-        self.calls += 1
         high: Pixels = self.network(Tensor(np.ascontiguousarray(low))).asnumpy()
         return high
 

@@ -1,8 +1,9 @@
 """CPU operators of our own in C++: whether they are used, and the library that holds them.
 
 `winograd.h` computes 3x3 convolutions and their gradients, `operators.cc` makes operators of them,
-`build.py` compiles these, `conv3x3.py` and `trunk.py` make cells of them. Where that can't be done
-MindSpore's operators take over, and one line says why. `SR_KERNELS=off` turns ours off.
+`build.py` compiles these, `conv3x3.py`, `fused.py` and `update.py` make cells of them. Where that
+can't be done MindSpore's operators take over, and one line says why. `SR_KERNELS=off` turns ours
+off.
 `docs/kernels.md` tells how it works.
 """
 
@@ -12,6 +13,8 @@ import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+import mindspore as ms
 
 from sr_app import threads
 from sr_app.errors import ConfigError
@@ -33,11 +36,13 @@ def choice(device: str) -> Choice:
     """Whether our operators are used on MindSpore's device (CPU, GPU, Ascend).
 
     Where they aren't, MindSpore's convolution is held to AVX2: on AVX-512 processors it is 80 times
-    too slow otherwise (and ours half as fast with it). So this must come before the first
-    convolution. Set ONEDNN_MAX_CPU_ISA to choose otherwise.
-    Decided once, told in one line; raises ConfigError when SR_KERNELS or SR_THREADS is not what it
-    can be.
+    too slow otherwise. So this must come before the first convolution. Set ONEDNN_MAX_CPU_ISA to
+    choose otherwise.
+    Decided once, told in one line. MindSpore's own operators are held to SR_THREADS, too. Raises
+    ConfigError when SR_KERNELS or SR_THREADS is not what it can be.
     """
+    if device == "CPU":
+        _hold_mindspore()
     wanted = os.environ.get("SR_KERNELS", "on")
     if wanted not in ("on", "off"):
         raise ConfigError(f"SR_KERNELS is {wanted!r}: it can be on (or not set) or off")
@@ -49,6 +54,12 @@ def choice(device: str) -> Choice:
         return Choice(_started(built()))
     except UnavailableError as error:
         return _mindspores(str(error), logging.WARNING)
+
+
+@cache
+def _hold_mindspore() -> None:
+    """Its own operators take as many threads as ours; it lets this be said once."""
+    ms.device_context.cpu.op_tuning.threads_num(threads.count())
 
 
 def instruction_set(library: Path) -> str:

@@ -31,9 +31,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -389,11 +391,15 @@ void run_upsampler_backward(const Sizes& sizes, void* const* data) {
 }
 
 // 0, or what MindSpore raises as an error; the reason goes to stderr, for MindSpore passes none on.
+// Want of memory has its own number: `inference/upscale.py` knows it, and takes smaller tiles.
 template <class Work>
 int guarded(const char* name, const Work& work) noexcept {
   try {
     work();
     return 0;
+  } catch (const std::bad_alloc& error) {
+    std::fprintf(stderr, "%s: %s\n", name, error.what());
+    return ENOMEM;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", name, error.what());
   } catch (...) {

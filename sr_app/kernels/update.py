@@ -48,7 +48,7 @@ class AdamUpdate(nn.Cell):
         self.update = operator(library, "adam", [*names, "numbers"], ["done"], _refused)
 
     def construct(self, gradients: tuple[Tensor, ...], numbers: Tensor) -> Tensor:
-        """`numbers` (7): the gradients' factor, rate, beta1, beta2, epsilon, decay, wanted (0 or 1).
+        """`numbers`: the gradients' factor, rate, beta1, beta2, epsilon, decay, wanted (0 or 1).
 
         Rate and epsilon come corrected for both biases. Returns a 1, to depend on.
         """

@@ -85,11 +85,16 @@ def averaged(step: TrainStep) -> weights.Arrays:
     }
 
 
+def changing(step: TrainStep) -> weights.Arrays:
+    """All that the step changes: the network, Adam's moments, the average; copies, by name."""
+    return {p.name: p.asnumpy().copy() for p in step.get_parameters()}
+
+
 def save_state(
-    folder: Path, step: TrainStep, progress: Progress, config: RunConfig, data: str
+    folder: Path, arrays: weights.Arrays, progress: Progress, config: RunConfig, data: str
 ) -> None:
-    """Write all that the step changes, with the run's settings; `data` is the pictures' key."""
-    arrays = {p.name: p.asnumpy() for p in step.get_parameters()}
+    """Write all that the step changes, whole, with the run's settings; `data` is the pictures'
+    key."""
     about = {"format": weights.FORMAT, "config": asdict(config), "data": data}
     weights.write_arrays(folder / STATE, arrays, about | {"progress": asdict(progress)})
 
@@ -105,20 +110,25 @@ def save_network(
 
 
 def restore(
-    folder: Path, step: TrainStep, config: RunConfig, data: str, say: Callable[[str], None]
-) -> Progress:
-    """Fill the step from the folder's state, or begin: from `warm_start`, or as it was built.
+    folder: Path,
+    fresh: weights.Arrays,
+    config: RunConfig,
+    data: str,
+    say: Callable[[str], None],
+) -> tuple[Progress, weights.Arrays]:
+    """What the folder's run has come to, or a beginning: from `warm_start`, or as it was built.
 
-    `data` is the key of the pictures, `say` is told what a person should know. Raises ConfigError
-    when the folder's run had other settings or pictures, CheckpointError when its state is damaged
-    or config.yaml can't be written.
+    `fresh` is all that a step changes, as it was built, and whole; what is returned has the same
+    names and shapes. `data` is the key of the pictures, `say` is told what a person should know.
+    Raises ConfigError when the folder's run had other settings or pictures, CheckpointError when
+    its state is damaged or config.yaml can't be written.
     """
     path = folder / STATE
     if not path.exists():
         if config.warm_start is not None:
-            _warm_start(Path(config.warm_start), step, say)
+            fresh = _warm_start(Path(config.warm_start), fresh, say)
         _write_config(folder, config)
-        return Progress()
+        return Progress(), fresh
     arrays, about = weights.read_arrays(path)
     try:
         before = dict(about["config"])
@@ -132,17 +142,17 @@ def restore(
             f"{folder} was trained on other pictures than {config.data} holds now; put them back, "
             "or give --run another folder to begin anew"
         )
-    weights.fill(step, arrays, path)
+    weights.require_fit({name: array.shape for name, array in fresh.items()}, arrays, path)
     if progress.step > config.steps:
         say(f"{folder} has {progress.step} steps already")
-        return progress
+        return progress, arrays
     if before.get("validation") != asdict(config.validation) and progress.best is not None:
         say("validation is not what it was: the best score so far doesn't count any more")
         progress = replace(progress, best=None)
     _write_config(folder, config)
     if progress.step:
         say(f"continuing {folder} after step {progress.step}")
-    return progress
+    return progress, arrays
 
 
 def _write_config(folder: Path, config: RunConfig) -> None:
@@ -154,24 +164,24 @@ def _write_config(folder: Path, config: RunConfig) -> None:
         raise CheckpointError(f"{path}: can't be written: {error.strerror}") from error
 
 
-def _warm_start(source: Path, step: TrainStep, say: Callable[[str], None]) -> None:
+def _warm_start(source: Path, fresh: weights.Arrays, say: Callable[[str], None]) -> weights.Arrays:
     """Begin with the source's weights and averages where it has them in the same shape.
 
     Only what depends on the scale (`upsample.`) may differ (EDSR, section 4.2: x3 and x4 begin from
     x2); anything else raises CheckpointError that names it.
     """
-    trained, fresh = weights.read(source).arrays, weights.gather(step.network)
-    same = [n for n in fresh if n in trained and trained[n].shape == fresh[n].shape]
-    anew = [name for name in fresh if name not in same]
+    trained = weights.read(source).arrays
+    network = [name for name in fresh if f"average.{name}" in fresh]
+    same = [n for n in network if n in trained and trained[n].shape == fresh[n].shape]
+    anew = [name for name in network if name not in same]
     foreign = [name for name in anew if not name.startswith("upsample.")]
-    foreign += [n for n in trained.keys() - fresh.keys() if not n.startswith("upsample.")]
+    foreign += [n for n in trained.keys() - set(network) if not n.startswith("upsample.")]
     if foreign:
         raise CheckpointError(
             f"warm_start {source}: is of another network than network.* describes; "
             f"{', '.join(sorted(foreign)[:3])} ... ({len(foreign)} arrays) do not fit"
         )
+    weights.require_finite(trained, source)
     say(f"warm start from {source}; beginning anew: {', '.join(anew) or 'nothing'}")
-    arrays = {p.name: p.asnumpy() for p in step.get_parameters()}
-    for name in same:
-        arrays[name] = arrays[f"average.{name}"] = trained[name]
-    weights.fill(step, arrays, source)
+    begun = {name: trained[name] for name in same}
+    return fresh | begun | {f"average.{name}": array for name, array in begun.items()}

@@ -15,7 +15,7 @@ class BatchConfig:
     """What one step sees.
 
     Args:
-        size: pairs of patches.
+        size: pairs of patches, over all devices together.
         patch: side of the low-resolution patch in pixels; the high one is `scale` times larger.
     """
 
@@ -91,6 +91,27 @@ class ValidationConfig:
 
 
 @dataclass(frozen=True)
+class ParallelConfig:
+    """How several devices share a run; nothing of it changes what is learned but for rounding.
+
+    Args:
+        tensor: so many ranks share one network; all ranks / tensor see other pictures.
+        fusion: how gradients are averaged: in `buckets` of our own, each tensor for itself and
+            fused by `mindspore` (not on the CPU), or `none` fused.
+        bucket_mb: megabytes in a bucket.
+    """
+
+    tensor: int = 1
+    fusion: Literal["buckets", "mindspore", "none"] = "buckets"
+    bucket_mb: int = 32
+
+    def __post_init__(self) -> None:
+        require_types(self, "parallel.")
+        require_within("parallel.tensor", self.tensor, 1, 1024)
+        require_within("parallel.bucket_mb", self.bucket_mb, 1, 4096)
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """One run.
 
@@ -122,6 +143,7 @@ class RunConfig:
     batch: BatchConfig = field(default_factory=BatchConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     validation: ValidationConfig = field(default_factory=ValidationConfig)
+    parallel: ParallelConfig = field(default_factory=ParallelConfig)
 
     def __post_init__(self) -> None:
         require_types(self, "")
@@ -137,7 +159,7 @@ class RunConfig:
             )
 
 
-FREE = ("steps", "memory", "mode", "save_minutes", "validation")
+FREE = ("steps", "memory", "mode", "save_minutes", "validation", "parallel")
 """What may change when a run is continued; all else would make it another run."""
 
 

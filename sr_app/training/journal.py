@@ -5,7 +5,7 @@ import math
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from statistics import mean
 from types import TracebackType
@@ -136,6 +136,28 @@ class Journal:
                 self._board.add_scalar(f"{group}/{name}", value, step)
         except OSError as error:
             raise TrainingError(f"the journal can't be written: {error.strerror}") from error
+
+
+class NoJournal:
+    """Of the ranks but the first: says and writes nothing."""
+
+    def __enter__(self) -> "NoJournal":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def say(self, message: str) -> None:
+        pass
+
+    def step(self, step: int, loss: float, norm: float, rate: float, waited: float) -> None:
+        pass
+
+    def pausing(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def validation(self, step: int, score: Score, protocol: str) -> None:
+        pass
 
 
 def _lines_up_to(start: int, path: Path) -> list[str]:

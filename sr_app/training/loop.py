@@ -3,55 +3,84 @@
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from signal import SIGHUP, SIGINT, SIGTERM
 from types import FrameType
 
 import mindspore as ms
 import numpy as np
-from mindspore import Tensor
+from mindspore import Tensor, nn
 
 from sr_app.data.cache import PixelCache
 from sr_app.data.patches import batches, crops
-from sr_app.errors import TrainingError
+from sr_app.errors import ConfigError, TrainingError
 from sr_app.image.metrics import Score
 from sr_app.nets import weights
 from sr_app.nets.layers import initialise
 from sr_app.nets.table import make
+from sr_app.parallel import collectives
+from sr_app.parallel.buckets import BucketMean, NoMean, TensorMean
+from sr_app.parallel.clip import ClipByGlobalNorm
+from sr_app.parallel.mesh import ALONE, Mesh
 from sr_app.training import checkpoint
 from sr_app.training.checkpoint import Progress
-from sr_app.training.clip import ClipByGlobalNorm
-from sr_app.training.config import RunConfig
+from sr_app.training.config import ParallelConfig, RunConfig
 from sr_app.training.ema import WeightAverage
-from sr_app.training.journal import Journal
+from sr_app.training.journal import Journal, NoJournal
 from sr_app.training.optimizer import Adam
 from sr_app.training.schedule import learning_rate
+from sr_app.training.shard import Layout
 from sr_app.training.step import LOSSES, TrainStep
 
 MOST_SKIPS = 10
 """So many steps in a row without a finite gradient end the run."""
 
+COMPARE_EVERY = 100
+"""Steps between two comparisons of the ranks' weights."""
+
 Validate = Callable[[weights.Arrays], Score]
 
 
 def build(config: RunConfig) -> TrainStep:
-    """The run's step, its weights initialised by the seed, ready to compile."""
+    """The run's step on one process, its weights initialised by the seed, ready to compile."""
+    return lay_out(config, ALONE)[0]
+
+
+def lay_out(config: RunConfig, mesh: Mesh) -> tuple[TrainStep, Layout]:
+    """This rank's step, and how its network is laid over the mesh."""
     ms.set_context(mode=ms.GRAPH_MODE if config.mode == "graph" else ms.PYNATIVE_MODE)
-    network = make(config.network, config.memory)
+    # A split trunk goes cell by cell: its sums must meet in the middle of each block.
+    network = make(config.network, "plain" if mesh.tensor.size > 1 else config.memory)
     initialise(network, config.seed)
+    layout = Layout(network, mesh)
     parameters = network.trainable_params()
+    shapes = [tuple(p.shape) for p in parameters]
+    split = [layout.is_cut(p.name) for p in parameters]
     step = TrainStep(
         network,
         LOSSES[config.loss],
+        mean_over(mesh, shapes, config.parallel),
         Adam(parameters),
-        ClipByGlobalNorm(config.optimizer.clip_norm, len(parameters)),
+        ClipByGlobalNorm(config.optimizer.clip_norm, [math.prod(s) for s in shapes], mesh, split),
         WeightAverage(parameters, config.average),
     )
     step.set_train()
-    return step
+    return step, layout
+
+
+def mean_over(mesh: Mesh, shapes: Sequence[tuple[int, ...]], config: ParallelConfig) -> nn.Cell:
+    """What averages the loss and gradients of these shapes over the ranks of the data axis."""
+    if mesh.data.size == 1:
+        return NoMean()
+    if config.fusion == "buckets":
+        most, at_the_end = config.bucket_mb * 2**20, mesh.tensor.size > 1
+        return BucketMean(shapes, mesh.data, most, at_the_end=at_the_end)
+    if config.fusion == "mindspore":
+        collectives.fuse(config.bucket_mb)
+    return TensorMean(mesh.data, fused=config.fusion == "mindspore")
 
 
 def train(
@@ -60,36 +89,48 @@ def train(
     cache: PixelCache,
     validate: Validate,
     say: Callable[[str], None],
+    mesh: Mesh = ALONE,
 ) -> Progress:
     """Train until `config.steps`, or until the user stops it; continue what the folder holds.
+
+    On a mesh all ranks call it alike. They share each batch, so that the run is the same on any
+    number of ranks but for rounding; the first one alone writes and talks.
 
     Args:
         config: the run's settings.
         folder: where its checkpoints and journal go; see `checkpoint`.
         cache: the training pictures.
-        validate: scores the network with the given weights.
+        validate: scores the network with the given weights; called by all ranks.
         say: is told, before the first step, what a person should know.
+        mesh: the ranks.
 
-    Returns how far the run is. Raises TrainingError when the numbers go bad or another process
-    trains in the folder, ConfigError when the folder holds a run with other settings or pictures,
-    CheckpointError when a save fails.
+    Returns how far the run is. Raises TrainingError when the numbers go bad, ranks drift apart, or
+    another process trains in the folder, ConfigError when the folder holds a run with other
+    settings or pictures, CheckpointError when a save fails.
     """
-    if config.warm_start is not None and not (folder / checkpoint.STATE).exists():
+    if mesh.first and config.warm_start is not None and not (folder / checkpoint.STATE).exists():
         weights.read(Path(config.warm_start))  # is it there? before anything is written
 
     with ExitStack() as stack:
         # Build, or continue
-        stack.enter_context(checkpoint.locked(folder))
-        step = build(config)
-        progress = checkpoint.restore(folder, step, config, cache.key, say)
+        if mesh.first:
+            stack.enter_context(checkpoint.locked(folder))
+        step, layout = lay_out(config, mesh)
+        progress = _begin(config, folder, cache, step, layout, say)
         if progress.step >= config.steps:
             return progress
-        journal = Journal(folder, progress.step, config.steps, config.batch.size)
+        steps, size = config.steps, config.batch.size
+        journal = Journal(folder, progress.step, steps, size) if mesh.first else NoJournal()
         stack.enter_context(journal)
         stop_requested = stack.enter_context(stop_requests(journal.say))
-        size, patch = config.batch.size, config.batch.patch
         stream = batches(
-            cache, seed=config.seed, start_step=progress.step, batch_size=size, patch=patch
+            cache,
+            seed=config.seed,
+            start_step=progress.step,
+            batch_size=size,
+            patch=config.batch.patch,
+            part=mesh.data.index,
+            parts=mesh.data.size,
         )
         stack.enter_context(closing(stream))
         last_save = time.monotonic()
@@ -116,24 +157,58 @@ def train(
             if progress.skipped_in_a_row == MOST_SKIPS:
                 raise TrainingError(_diagnosis(cache, config, progress, loss, norm))
             journal.step(progress.step, loss, norm, rate, waited)
+            if progress.step % COMPARE_EVERY == 0:
+                layout.require_equal(step.network.trainable_params(), progress.step)
 
             # Validate and save; what was trained is saved where validation fails, too
-            stopping = stop_requested()
             last = progress.step == config.steps
             validating = last or progress.step % config.validation.every == 0
-            due = time.monotonic() - last_save > 60 * config.save_minutes
+            late = time.monotonic() - last_save > 60 * config.save_minutes
+            stopping, due = mesh.any(stop_requested(), late)
             if validating or due or stopping:
                 with journal.pausing():
                     try:
                         if validating:
-                            progress = _validated(config, folder, validate, step, progress, journal)
+                            progress = _validated(
+                                config, folder, validate, step, layout, progress, journal
+                            )
                     finally:
-                        _save(folder, step, config, progress, cache.key)
+                        _save(folder, step, layout, config, progress, cache.key)
                 last_save = time.monotonic()
-                stopping = stop_requested()  # nothing is lost by a stop that came meanwhile
+                (stopping,) = mesh.any(stop_requested())  # nothing is lost by one that came now
             if stopping:
                 break
+        mesh.wait()  # the others live until the first has saved
         return progress
+
+
+def _begin(
+    config: RunConfig,
+    folder: Path,
+    cache: PixelCache,
+    step: TrainStep,
+    layout: Layout,
+    say: Callable[[str], None],
+) -> Progress:
+    """Fill the step, on all ranks with what the first one finds in the folder, or has built."""
+    mesh = layout.mesh
+    fresh = layout.join(checkpoint.changing(step))
+    arrays, progress = fresh, Progress()
+    if mesh.first:
+        progress, arrays = checkpoint.restore(folder, fresh, config, cache.key, say)
+    if mesh.world.size > 1:
+        ours = (cache.key, asdict(config))
+        for rank, theirs in enumerate(collectives.gather(ours)):
+            if theirs != ours:
+                raise ConfigError(
+                    f"rank {rank} has other pictures or settings than rank {mesh.world.index}: all "
+                    "servers need the same --data and the same settings"
+                )
+        progress = collectives.gather(progress)[0]
+        arrays = {name: collectives.broadcast(arrays[name]) for name in fresh}  # in its order
+    weights.fill(step, layout.cut(arrays), folder)
+    layout.require_equal(list(step.get_parameters()), progress.step)
+    return progress
 
 
 def _validated(
@@ -141,17 +216,19 @@ def _validated(
     folder: Path,
     validate: Validate,
     step: TrainStep,
+    layout: Layout,
     progress: Progress,
-    journal: Journal,
+    journal: Journal | NoJournal,
 ) -> Progress:
     """Score the averaged weights and keep them if they are the best so far."""
-    arrays = checkpoint.averaged(step)
+    arrays = layout.join(checkpoint.averaged(step))
     score = validate(arrays)
     journal.validation(progress.step, score, config.validation.protocol)
     if progress.best is not None and score.psnr <= progress.best:
         return progress
     progress = replace(progress, best=score.psnr)
-    checkpoint.save_network(folder / checkpoint.BEST, arrays, config, progress, score)
+    if layout.mesh.first:
+        checkpoint.save_network(folder / checkpoint.BEST, arrays, config, progress, score)
     return progress
 
 
@@ -174,16 +251,24 @@ def _diagnosis(
     )
 
 
-def _save(folder: Path, step: TrainStep, config: RunConfig, progress: Progress, data: str) -> None:
+def _save(
+    folder: Path,
+    step: TrainStep,
+    layout: Layout,
+    config: RunConfig,
+    progress: Progress,
+    data: str,
+) -> None:
     """Keep the run as it is now, unless an update has made its weights useless."""
-    arrays = checkpoint.averaged(step)
+    state, arrays = (layout.join(of(step)) for of in (checkpoint.changing, checkpoint.averaged))
     if not all(np.isfinite(array).all() for array in arrays.values()):
         raise TrainingError(
             f"step {progress.step}: the weights are not finite any more; lower "
             f"optimizer.learning_rate or optimizer.clip_norm. {folder} keeps the last save"
         )
-    checkpoint.save_network(folder / checkpoint.LATEST, arrays, config, progress, None)
-    checkpoint.save_state(folder, step, progress, config, data)
+    if layout.mesh.first:
+        checkpoint.save_network(folder / checkpoint.LATEST, arrays, config, progress, None)
+        checkpoint.save_state(folder, state, progress, config, data)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The training step: differentiate, clip, update."""
+"""The training step: differentiate, average over the ranks, clip, update."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 import mindspore as ms
 from mindspore import Tensor, nn, ops
 
-from sr_app.training.clip import ClipByGlobalNorm
+from sr_app.parallel.clip import ClipByGlobalNorm
 from sr_app.training.ema import WeightAverage
 from sr_app.training.optimizer import Adam
 from sr_app.training.update import Update
@@ -37,6 +37,7 @@ class TrainStep(nn.Cell):
     Args:
         network: (n, 3, h, w) -> (n, 3, scale * h, scale * w).
         loss: (output, high) -> scalar.
+        reduce: (loss, gradients) -> their means over the ranks that see other pictures.
         optimizer, clip, average: their parameters must be the network's.
     """
 
@@ -44,6 +45,7 @@ class TrainStep(nn.Cell):
         self,
         network: nn.Cell,
         loss: Loss,
+        reduce: nn.Cell,
         optimizer: Adam,
         clip: ClipByGlobalNorm,
         average: WeightAverage,
@@ -51,6 +53,7 @@ class TrainStep(nn.Cell):
         super().__init__(auto_prefix=False)
         self.network = network
         self.loss = loss
+        self.reduce = reduce
         self.optimizer = optimizer
         self.clip = clip
         self.average = average
@@ -63,6 +66,7 @@ class TrainStep(nn.Cell):
     def construct(self, low: Tensor, high: Tensor, learning_rate: Tensor) -> tuple[Tensor, Tensor]:
         """-> (loss, norm of the gradients before the clip), float32 scalars."""
         value, gradients = self.differentiate(low, high)
+        value, gradients = self.reduce(value, gradients)
         factor, norm = self.clip(gradients)
         updated = self.update(gradients, factor, learning_rate, ops.isfinite(value + norm))
         return ops.depend(value, updated), norm

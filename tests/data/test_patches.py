@@ -61,16 +61,23 @@ def test_values_are_the_pictures_bytes_as_floats() -> None:
         assert (pixels[2] == crop.picture).all()
 
 
-def test_a_batch_is_a_function_of_seed_step_and_rank_alone() -> None:
+def test_a_batch_is_a_function_of_seed_and_step_alone() -> None:
     cache = synthetic(2, [(40, 40), (50, 60)])
 
-    def at(seed: int, step: int, rank: int) -> Batch:
-        return batch(cache, seed=seed, step=step, batch_size=4, patch=4, rank=rank)
+    def at(seed: int, step: int) -> Batch:
+        return batch(cache, seed=seed, step=step, batch_size=4, patch=4)
 
-    places = list(itertools.product((0, 1, 2**40), (0, 1, 7), (0, 1, 7)))
+    places = list(itertools.product((0, 1, 2**40), (0, 1, 7)))
     made = [at(*place) for place in places]
     assert all(same(at(*place), one) for place, one in zip(places, made, strict=True))
     assert not any(same(one, other) for one, other in itertools.combinations(made, 2))
+
+
+def test_parts_of_a_batch_make_the_whole() -> None:
+    cache = synthetic(2, [(40, 40), (50, 60)])
+    whole = batch(cache, seed=1, step=2, batch_size=6, patch=4)
+    parts = [batch(cache, seed=1, step=2, batch_size=6, patch=4, part=k, parts=3) for k in range(3)]
+    assert same(tuple(np.concatenate(side) for side in zip(*parts, strict=True)), whole)
 
 
 def test_all_eight_turns_and_all_positions_come_up() -> None:
@@ -117,10 +124,10 @@ def test_only_the_first_of_many_small_pictures_are_named() -> None:
 
 def test_batches_come_in_order_from_the_step_asked_for() -> None:
     cache = synthetic(2, [(30, 30)])
-    stream = batches(cache, seed=5, start_step=7, batch_size=2, patch=4, rank=1)
+    stream = batches(cache, seed=5, start_step=7, batch_size=2, patch=4, part=1, parts=2)
     with contextlib.closing(stream):
         for step in range(7, 20):
-            expected = batch(cache, seed=5, step=step, batch_size=2, patch=4, rank=1)
+            expected = batch(cache, seed=5, step=step, batch_size=2, patch=4, part=1, parts=2)
             assert same(next(stream), expected)
 
 

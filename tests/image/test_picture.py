@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sr_app.errors import PictureError
-from sr_app.image.picture import Picture
+from sr_app.image.picture import Banded, Picture
 
 
 def pixels(channels: int, dtype: Any = np.uint8) -> Any:
@@ -35,7 +35,7 @@ def test_another_shape_is_an_error(shape: tuple[int, ...]) -> None:
         Picture(np.zeros(shape, np.uint8))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.int16, bool])
+@pytest.mark.parametrize("dtype", [np.float64, np.int16, bool])
 def test_another_type_is_an_error(dtype: Any) -> None:
     with pytest.raises(PictureError, match=np.dtype(dtype).name):
         Picture(np.zeros((3, 5, 3), dtype))
@@ -64,3 +64,19 @@ def test_rgb8_leaves_out_an_opaque_alpha_and_refuses_any_other(dtype: Any) -> No
     rgba[1, 2, 3] -= 1
     with pytest.raises(PictureError, match="transparent"):
         Picture(rgba).rgb8()
+
+
+def test_rgb8_refuses_float_whose_range_is_another() -> None:
+    with pytest.raises(PictureError, match="float"):
+        Picture(np.zeros((3, 5, 3), np.float32)).rgb8()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 100])
+def test_a_picture_in_bands_is_cut_anew_and_joined(rows: int) -> None:
+    whole = np.random.default_rng(0).integers(0, 256, (7, 5, 3), np.uint8)
+    bands = Banded(whole.shape, whole.dtype, [whole[:4], whole[4:5], whole[5:]])
+    cut = list(bands.cut(rows))
+    assert [len(band) for band in cut[:-1]] == [rows] * (len(cut) - 1)
+    np.testing.assert_array_equal(np.concatenate(cut), whole)
+    again = Banded(whole.shape, whole.dtype, [whole[:4], whole[4:]])
+    np.testing.assert_array_equal(again.whole().pixels, whole)

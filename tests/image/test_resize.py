@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from sr_app.image.files import read
-from sr_app.image.resize import imresize
+from sr_app.image.resize import imresize, imresize_bands
 
 
 @pytest.mark.parametrize("scale", [2, 3, 4])
@@ -148,3 +148,26 @@ def test_what_cannot_be_resized_is_an_error(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         imresize(pixels, **wanted)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    shape=st.tuples(st.integers(1, 40), st.integers(1, 20), st.integers(1, 4)),
+    size=st.tuples(st.integers(1, 60), st.integers(1, 30)),
+    cuts=st.lists(st.integers(1, 39), max_size=4),
+)
+def test_bands_are_resized_to_the_same_bits_as_the_whole(
+    shape: tuple[int, int, int], size: tuple[int, int], cuts: list[int]
+) -> None:
+    """The same products are summed in the same order, so no tolerance is needed."""
+    pixels = np.random.default_rng(0).uniform(-9, 300, shape).astype(np.float32)
+    bands = [band for band in np.split(pixels, sorted(cuts)) if len(band)]
+    joined = np.concatenate(list(imresize_bands(bands, shape[:2], size)))
+    np.testing.assert_array_equal(joined, imresize(pixels, size=size))
+
+
+def test_bands_are_given_out_before_the_last_has_come() -> None:
+    bands = iter([np.ones((10, 4, 1), np.float32)] * 10)
+    first = next(imresize_bands(bands, (100, 4), (80, 3)))
+    assert 4 <= len(first) <= 8
+    assert len(list(bands)) == 9

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.ndimage import correlate
 
-from sr_app.image.tiles import apply_tiled, plan
+from sr_app.image.tiles import apply_tiled, mirrored, plan
 
 
 def network(reach: int, scale: int) -> Callable[[NDArray[Any]], NDArray[Any]]:
@@ -91,3 +91,22 @@ def test_impossible_sizes_are_an_error(sizes: tuple[int, int, int, int]) -> None
 def test_a_function_of_another_scale_is_an_error() -> None:
     with pytest.raises(ValueError, match="scale 3"):
         apply_tiled(np.zeros((4, 4, 3)), network(0, 2), scale=3, tile=4, halo=0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    height=st.integers(1, 9),
+    width=st.integers(1, 9),
+    around=st.tuples(*[st.integers(0, 25)] * 4),
+)
+def test_beyond_the_edge_lies_the_reflection(
+    height: int, width: int, around: tuple[int, int, int, int]
+) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (height, width, 2), np.uint8)
+    above, below, left, right = around
+    found = mirrored(pixels, slice(-above, height + below), slice(-left, width + right))
+    tall = np.concatenate([pixels[::-1], pixels] * 60)  # NumPy 1's own padding is wrong this far
+    wide = np.concatenate([tall[:, ::-1], tall] * 60, axis=1)
+    top, side = 59 * height, 59 * width  # an odd number of pictures: there one stands upright
+    expected = wide[top - above : top + height + below, side - left : side + width + right]
+    np.testing.assert_array_equal(found, expected)

@@ -40,6 +40,14 @@ def test_our_operators_leave_the_instruction_set_alone(library: Path) -> None:
     assert in_a_fresh_process() == ("Conv3x3 None", "")
 
 
+def test_mindspores_own_threads_are_held_to_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(kernels.ms.device_context.cpu.op_tuning, "threads_num", told.append)
+    monkeypatch.setenv("SR_THREADS", "3")
+    kernels._hold_mindspore.__wrapped__()
+    assert told == [3]
+
+
 def test_sr_kernels_off_gives_mindspores_held_to_avx2() -> None:
     assert in_a_fresh_process(SR_KERNELS="off") == ("Conv2d AVX2", "")
 

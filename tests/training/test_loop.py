@@ -262,13 +262,15 @@ def test_x3_starts_from_x2_and_only_its_upsampling_anew(tmp_path: Path) -> None:
     weights.write(path, Weights(source.config, weights.gather(source)))
     said: list[str] = []
     config = tiny(network=replace(source.config, scale=3), warm_start=str(path))
-    step = loop.build(config)
-    checkpoint.restore(tmp_path, step, config, "key", said.append)
-    theirs = weights.gather(source)
-    for name, array in weights.gather(step.network).items():
-        assert name.startswith("upsample.") != np.array_equal(array, theirs.get(name))
-    for name, average in checkpoint.averaged(step).items():
-        assert name.startswith("upsample.") or np.array_equal(average, theirs[name])
+    fresh = checkpoint.changing(loop.build(config))
+    progress, begun = checkpoint.restore(tmp_path, fresh, config, "key", said.append)
+    assert progress == Progress()
+    assert begun.keys() == fresh.keys()
+    for name, array in weights.gather(source).items():
+        for ours in (name, f"average.{name}"):
+            wanted = fresh[ours] if name.startswith("upsample.") else array
+            np.testing.assert_array_equal(begun[ours], wanted)
+        np.testing.assert_array_equal(begun[f"adam.first.{name}"], 0)
     assert said == [
         f"warm start from {path}; beginning anew: upsample.0.conv.weight, upsample.0.conv.bias"
     ]
@@ -280,7 +282,8 @@ def test_a_warm_start_from_another_network_is_refused(tmp_path: Path) -> None:
     weights.write(path, Weights(source.config, weights.gather(source)))
     config = tiny(warm_start=str(path))
     with pytest.raises(CheckpointError, match=r"trunk\.blocks\.1\.conv1\.bias.*do not fit"):
-        checkpoint.restore(tmp_path, loop.build(config), config, "key", print)
+        fresh = checkpoint.changing(loop.build(config))
+        checkpoint.restore(tmp_path, fresh, config, "key", print)
 
 
 def test_a_resumed_run_does_not_need_its_warm_start_any_more(

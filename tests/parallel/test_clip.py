@@ -5,13 +5,15 @@ import numpy as np
 import pytest
 from mindspore import Tensor
 
-from sr_app.training.clip import ClipByGlobalNorm
+from sr_app.parallel.clip import ClipByGlobalNorm, shares
+from sr_app.parallel.mesh import Axis, Mesh
 
 GRADIENTS = [np.array([[3.0, 0.0], [0.0, 0.0]], np.float32), np.array([4.0], np.float32)]
 
 
 def clipped(norm: float | None, gradients: list[np.ndarray]) -> tuple[list[np.ndarray], float]:
-    factor, before = ClipByGlobalNorm(norm, len(gradients))(tuple(Tensor(g) for g in gradients))
+    clip = ClipByGlobalNorm(norm, [gradient.size for gradient in gradients])
+    factor, before = clip(tuple(Tensor(gradient) for gradient in gradients))
     with np.errstate(invalid="ignore"):
         return [factor.asnumpy() * g for g in gradients], float(before.asnumpy())
 
@@ -45,3 +47,30 @@ def test_a_gradient_that_is_not_finite_shows_in_the_norm(bad: float) -> None:
     """1e30 squared overflows float32, too."""
     _, before = clipped(1.0, [GRADIENTS[0], np.array([bad], np.float32)])
     assert not np.isfinite(before)
+
+
+@pytest.mark.parametrize(("data", "tensor"), [(2, 1), (1, 2), (2, 2), (3, 4)])
+def test_every_gradient_is_squared_by_one_of_those_who_hold_it(data: int, tensor: int) -> None:
+    """A replicated one by one rank of all, a split one by one rank for each of its parts."""
+    sizes = [5, 100, 100, 7, 100, 1, 90, 80, 100, 2]
+    split = [False, True, True, False, False, True, False, False, True, False]
+    ranks = range(data * tensor)
+    mine = [
+        shares(
+            sizes,
+            split,
+            Mesh(Axis(len(ranks), rank), Axis(data, rank // tensor), Axis(tensor, rank % tensor)),
+        )
+        for rank in ranks
+    ]
+    for number, is_split in enumerate(split):
+        who = [rank for rank in ranks if number in mine[rank]]
+        places = [rank % tensor for rank in who]
+        assert sorted(places) == list(range(tensor)) if is_split else len(who) == 1
+
+
+def test_squaring_is_shared_evenly() -> None:
+    mine = [
+        shares([100] * 64 + [1] * 64, [False] * 128, Mesh(Axis(4, k), Axis(4, k))) for k in range(4)
+    ]
+    assert [sum(100 if n < 64 else 1 for n in numbers) for numbers in mine] == [16 * 101] * 4

@@ -1,0 +1,1 @@
+"""Several devices: their ranks started and joined, the mesh they form, what passes between them."""
