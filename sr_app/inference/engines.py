@@ -18,6 +18,10 @@ EngineName = Literal["mindspore", "onnxruntime", "openvino"]
 FASTEST: tuple[EngineName, ...] = ("openvino", "onnxruntime", "mindspore")
 """What `auto` tries, in this order: that of results/latency.json."""
 
+ASCEND = Path("/dev/davinci_manager")
+"""The driver's device file: where it is, MindSpore is the one that uses the accelerator."""
+
+
 Mode = Literal["jit", "pynative"]
 
 Part = Literal["trunk", "network"]
@@ -50,6 +54,8 @@ def chosen(wanted: str, mode: Mode) -> EngineName:
     if mode == "pynative":
         if wanted not in ("auto", "mindspore"):
             raise ConfigError(f"--mode pynative is MindSpore's; {wanted} has no such mode")
+        return "mindspore"
+    if wanted == "auto" and ASCEND.exists():
         return "mindspore"
     for name in FASTEST:
         if wanted == name or (wanted == "auto" and installed(name)):
