@@ -888,7 +888,7 @@ def _add_engine(parser: ArgumentParser) -> None:
         "--engine",
         type=str,
         default="auto",
-        help="mindspore, onnxruntime or openvino; auto takes the fastest that is installed",
+        help="mindspore, onnxruntime or openvino; auto takes the fastest that is there",
     )
     parser.add_argument(
         "--mode", type=Literal["jit", "pynative"], default="jit", help="pynative: to debug"

@@ -8,15 +8,15 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sr_app import threads
+from sr_app import kernels, threads
 from sr_app.errors import ConfigError
 from sr_app.nets.table import NetworkConfig
 from sr_app.nets.weights import Arrays
 
 Pixels = NDArray[np.float32]
 EngineName = Literal["mindspore", "onnxruntime", "openvino"]
-FASTEST: tuple[EngineName, ...] = ("openvino", "onnxruntime", "mindspore")
-"""What `auto` tries, in this order: that of results/latency.json."""
+LIGHT: tuple[EngineName, ...] = ("openvino", "onnxruntime")
+"""Those that load no MindSpore, the faster first by results/latency.json."""
 
 ASCEND = Path("/dev/davinci_manager")
 """The driver's device file: where it is, MindSpore is the one that uses the accelerator."""
@@ -55,14 +55,20 @@ def chosen(wanted: str, mode: Mode) -> EngineName:
         if wanted not in ("auto", "mindspore"):
             raise ConfigError(f"--mode pynative is MindSpore's; {wanted} has no such mode")
         return "mindspore"
-    if wanted == "auto" and ASCEND.exists():
-        return "mindspore"
-    for name in FASTEST:
-        if wanted == name or (wanted == "auto" and installed(name)):
-            break
+    if wanted == "auto":
+        return fastest()
+    name: EngineName = next(each for each in get_args(EngineName) if each == wanted)
     if not installed(name):
         raise ConfigError(f"--engine {name} isn't installed; pip install '.[{EXTRAS[name]}]'")
     return name
+
+
+def fastest() -> EngineName:
+    """What `auto` takes, by results/latency.json: MindSpore with our own operators (or with an
+    accelerator), else a light engine, else MindSpore with its own."""
+    if ASCEND.exists() or kernels.choice("CPU").library is not None:
+        return "mindspore"
+    return next((name for name in LIGHT if installed(name)), "mindspore")
 
 
 EXTRAS = {"onnxruntime": "onnx", "openvino": "openvino"}

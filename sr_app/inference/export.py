@@ -18,7 +18,7 @@ import numpy as np
 
 from sr_app.atomic import replacing
 from sr_app.errors import CheckpointError, ConfigError
-from sr_app.inference.engines import FASTEST, SESSIONS, Engine, EngineName, FileEngine, Part
+from sr_app.inference.engines import LIGHT, Engine, EngineName, FileEngine, Part
 from sr_app.nets.description import VALUE_RANGE
 from sr_app.nets.table import NETWORKS, NetworkConfig, name_of
 from sr_app.nets.weights import Arrays, Weights
@@ -99,7 +99,7 @@ def _engine(path: Path, wanted: str = "auto") -> Engine:
     """What runs this file: MindSpore for MindIR, ONNX Runtime or OpenVINO for ONNX."""
     runs: tuple[EngineName, ...] = ("mindspore",)
     if ENDINGS[path.suffix] == "onnx":
-        runs = tuple(name for name in FASTEST if name in SESSIONS)
+        runs = LIGHT
     if wanted not in ("auto", *runs):
         raise ConfigError(f"{path}: runs by {' or '.join(runs)}; --engine {wanted} can't read it")
     for name in runs:

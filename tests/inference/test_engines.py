@@ -16,6 +16,7 @@ from sr_app.errors import ConfigError
 from sr_app.inference import engines
 from sr_app.inference.engines import EngineName, chosen, make_engine
 from sr_app.inference.model import Model, to_uint8
+from sr_app.kernels import Choice
 from sr_app.nets import weights
 from sr_app.nets.description import EDSRConfig
 from sr_app.nets.edsr import EDSR
@@ -111,9 +112,14 @@ def test_the_compile_cache_is_off() -> None:
     assert not ms.get_context("enable_compile_cache")
 
 
-def test_auto_takes_the_first_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_takes_the_fastest_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MindSpore with our operators; without them a light engine; without those MindSpore."""
     there = {"onnx", "onnxruntime"}
+    library: Path | None = Path("ours.so")
     monkeypatch.setattr(engines, "find_spec", lambda name: name if name in there else None)
+    monkeypatch.setattr(engines.kernels, "choice", lambda device: Choice(library))
+    assert chosen("auto", "jit") == "mindspore"
+    library = None
     assert chosen("auto", "jit") == "onnxruntime"
     assert chosen("auto", "pynative") == "mindspore"
     there.clear()
