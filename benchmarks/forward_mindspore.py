@@ -16,7 +16,7 @@ from mindspore import Tensor
 from sr_app.nets.edsr import EDSRConfig, torch_names
 from sr_app.nets.layers import initialise
 from sr_app.nets.table import make
-from sr_app.nets.weights import gather
+from sr_app.nets.weights import Arrays, gather
 
 
 def start(
@@ -43,7 +43,7 @@ def start(
     return lambda steps: [once() for _ in range(steps)]
 
 
-def leave(config: EDSRConfig, arrays: dict[str, np.ndarray], folder: Path) -> None:
+def leave(config: EDSRConfig, arrays: Arrays, folder: Path) -> None:
     """Write the weights with PyTorch's names, and the network as ONNX where that is installed."""
     file = folder / "weights.npz"
     if file.exists():

@@ -1,9 +1,10 @@
 """A network as an ONNX graph, written from its description: no MindSpore and no tracing, so that
 height and width stay free and nothing of one picture's size is baked in."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from onnx import TensorProto, checker, helper, numpy_helper
 
 from sr_app.nets.edsr import MEAN, STAGES, VALUE_RANGE, EDSRConfig
@@ -27,7 +28,7 @@ class _Writer:
     def __init__(self, arrays: "Arrays") -> None:
         self.arrays = arrays
         self.nodes: list[NodeProto] = []
-        self.constants = dict[str, np.ndarray]()
+        self.constants: dict[str, NDArray[Any]] = {}
 
     def add(self, operator: str, *inputs: str, **attributes: object) -> str:
         result = f"{operator.lower()}_{len(self.nodes)}"
