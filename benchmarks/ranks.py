@@ -56,7 +56,8 @@ def main() -> None:
             status = launch.run(words, launch.Ranks(ranks), Path(folder) / "ranks", record.show)
             if status:
                 sys.exit(status)
-            figures[f"{ranks} processes"] = json.loads(file.read_text())
+            name = "1 process" if ranks == 1 else f"{ranks} processes"
+            figures[name] = json.loads(file.read_text())
     head = ["processes", "what", "sides", "milliseconds", "ratio", "collectives"]
     rows = [
         [world.partition(" ")[0], what, " / ".join(sides), *numbers(sides)]

@@ -58,7 +58,7 @@ class ClipByGlobalNorm(nn.Cell):
 
     def construct(self, gradients: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
         """Gradients -> (factor, their norm without it), float32 scalars."""
-        square = self._square_sum(gradients)
+        square = self._sum_of_mine(gradients)
         if not self.alone:
             # when all gradients are here: collectives must come in the same order on all ranks
             square = self.sum(ops.depend(square, gradients))
@@ -68,8 +68,9 @@ class ClipByGlobalNorm(nn.Cell):
             return one, norm
         return ops.minimum(self.norm / (norm + 1e-6), one), norm
 
-    def _square_sum(self, gradients: tuple[Tensor, ...]) -> Tensor:
-        """The sum of the squares of this rank's share."""
+    def _sum_of_mine(self, gradients: tuple[Tensor, ...]) -> Tensor:
+        """The sum of the squares of this rank's share (not to be named like a function of the
+        module, for which MindSpore's compiler would take it)."""
         mine: tuple[Tensor, ...] = ()
         for number in self.mine:
             mine += (gradients[number],)
