@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Literal
 
 import mindspore as ms
-import numpy as np
 from case import SCALE, Forward
 from interleave import Take
 from mindspore import Tensor
+from step_mindspore import leave_weights
 
-from sr_app.nets.edsr import EDSRConfig, torch_names
+from sr_app.nets.edsr import EDSRConfig
 from sr_app.nets.layers import initialise
 from sr_app.nets.table import make
 from sr_app.nets.weights import Arrays, gather
@@ -33,14 +33,7 @@ def start(
     if jit:  # as inference/model.py does
         network.set_inputs(Tensor(shape=[1, 3, None, None], dtype=ms.float32))
         forward = ms.jit(network)
-
-    def once() -> float:
-        result = case.through(lambda low: forward(Tensor(low)).asnumpy())
-        if not Path(output).exists():
-            np.save(output, result)
-        return float(result[0, 0, 0, 0])
-
-    return lambda steps: [once() for _ in range(steps)]
+    return case.calls(lambda low: forward(Tensor(low)).asnumpy(), output)
 
 
 def leave(config: EDSRConfig, arrays: Arrays, folder: Path) -> None:
@@ -48,12 +41,7 @@ def leave(config: EDSRConfig, arrays: Arrays, folder: Path) -> None:
     file = folder / "weights.npz"
     if file.exists():
         return
-    torch_name = torch_names(config)
-    named = {}
-    for name, array in arrays.items():
-        cell, _, kind = name.rpartition(".")
-        named[f"{torch_name[cell]}.{kind}"] = array
-    np.savez(file, **named)
+    leave_weights(config, arrays, file)
     if find_spec("onnx") is not None:
         from sr_app.inference.graph import graph
 

@@ -56,6 +56,11 @@ def choice(device: str) -> Choice:
         return _mindspores(str(error), logging.WARNING)
 
 
+def library() -> Path | None:
+    """The library of our operators where they are used on the device that MindSpore is set to."""
+    return choice(ms.get_context("device_target")).library
+
+
 @cache
 def _hold_mindspore() -> None:
     """Its own operators take as many threads as ours; it lets this be said once."""
