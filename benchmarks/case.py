@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
+from interleave import Take
 from numpy.typing import NDArray
 
 from sr_app.image.tiles import apply_tiled
 
 SCALE: Final = 2
 Pixels = NDArray[np.float32]
+
+
+def forward_operations(pixels: int, blocks: int, features: int) -> float:
+    """Of so many low pixels through EDSR x2, as sums written out take them: 2 for a product."""
+    inner = (2 * blocks + 1 + SCALE**2) * features**2
+    outer = (1 + SCALE**2) * 3 * features  # head, and the tail on the larger picture
+    return 2.0 * 9 * (inner + outer) * pixels
 
 
 @dataclass(frozen=True)
@@ -37,13 +46,10 @@ class Case:
 
     @property
     def operations(self) -> float:
-        """Of a step, as sums written out take them: 2 for a product; forward, two backwards."""
-        features, pixels = self.features, self.batch * self.patch**2
-        trunk = (2 * self.blocks + 1) * features**2
-        ends = 3 * features + SCALE**2 * features**2 + SCALE**2 * 3 * features
-        products = 9 * pixels * (trunk + ends)
-        first = 9 * pixels * 3 * features  # the picture's own gradient isn't taken
-        return 2 * (3 * products - first)
+        """Of a step, as sums written out take them: forward, two backwards."""
+        pixels = self.batch * self.patch**2
+        first = 2.0 * 9 * pixels * 3 * self.features  # the picture's own gradient isn't taken
+        return 3 * forward_operations(pixels, self.blocks, self.features) - first
 
     def inputs(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """(batch, 3, patch, patch) and twice as large, 0..255: noise, and the same enlarged."""
@@ -76,14 +82,23 @@ class Forward:
     @property
     def flops(self) -> float:
         """Arithmetic operations of a plain computation, without what tiles overlap."""
-        inner = (2 * self.blocks + 1 + SCALE**2) * self.features**2
-        outer = (1 + SCALE**2) * 3 * self.features  # head, and the tail on the larger picture
-        return 2.0 * 9 * (inner + outer) * self.height * self.width
+        return forward_operations(self.height * self.width, self.blocks, self.features)
 
     def input(self) -> NDArray[np.float32]:
         """(1, 3, height, width), 0..255: noise."""
         shape = (1, 3, self.height, self.width)
         return np.random.default_rng(0).uniform(0, 255, shape).astype(np.float32)
+
+    def calls(self, forward: Callable[[Pixels], Pixels], output: str) -> Take:
+        """Calls of `through`; the first leaves its result as a file."""
+
+        def once() -> float:
+            result = self.through(forward)
+            if not Path(output).exists():
+                np.save(output, result)
+            return float(result[0, 0, 0, 0])
+
+        return lambda steps: [once() for _ in range(steps)]
 
     def through(self, forward: Callable[[Pixels], Pixels]) -> Pixels:
         """The input through a network (n, 3, h, w) -> (n, 3, 2h, 2w), in tiles where asked for."""

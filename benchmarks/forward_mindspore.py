@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Literal
 
 import mindspore as ms
-import numpy as np
 from case import SCALE, Forward, Pixels
 from interleave import Take
 from mindspore import Tensor, nn
+from step_mindspore import leave_weights
 
 from sr_app.inference.static import StaticNetwork
-from sr_app.nets.description import EDSRConfig, torch_names
+from sr_app.nets.description import EDSRConfig
 from sr_app.nets.layers import initialise
 from sr_app.nets.table import make
 from sr_app.nets.weights import gather
@@ -36,19 +36,8 @@ def start(
     initialise(network, seed=0)
     network.set_train(False)
     leave(config, gather(network), Path(folder))
-    forward: Callable[[Pixels], Pixels]
-    if how == "static":
-        forward = StaticNetwork(config, gather(network)).forward
-    else:
-        forward = forwarding(network, how == "jit")
-
-    def once() -> float:
-        result = case.through(forward)
-        if not Path(output).exists():
-            np.save(output, result)
-        return float(result[0, 0, 0, 0])
-
-    return lambda steps: [once() for _ in range(steps)]
+    static = StaticNetwork(config, gather(network)).forward if how == "static" else None
+    return case.calls(static or forwarding(network, how == "jit"), output)
 
 
 def forwarding(network: nn.Cell, jit: bool) -> Callable[[Pixels], Pixels]:
@@ -64,12 +53,7 @@ def leave(config: EDSRConfig, arrays: dict[str, Pixels], folder: Path) -> None:
     file = folder / "weights.npz"
     if file.exists():
         return
-    torch_name = torch_names(config)
-    named = {}
-    for name, array in arrays.items():
-        cell, _, kind = name.rpartition(".")
-        named[f"{torch_name[cell]}.{kind}"] = array
-    np.savez(file, **named)
+    leave_weights(config, arrays, file)
     if find_spec("onnx") is not None:
         from sr_app.inference.graph import graph
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 from case import Forward, Pixels
 from interleave import THREADS, Take
 
@@ -18,13 +17,7 @@ def start(
     make = {"onnxruntime": onnxruntime, "openvino": openvino}[runtime]
     forward = make(Path(folder) / "network.onnx")
 
-    def once() -> float:
-        result = case.through(forward)
-        if not Path(output).exists():
-            np.save(output, result)
-        return float(result[0, 0, 0, 0])
-
-    return lambda steps: [once() for _ in range(steps)]
+    return case.calls(forward, output)
 
 
 def onnxruntime(file: Path) -> Callable[[Pixels], Pixels]:

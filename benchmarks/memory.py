@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import resource
 import sys
-import tempfile
 from dataclasses import asdict, replace
 from math import prod
 from pathlib import Path
@@ -35,13 +34,7 @@ def main() -> None:
     given = record.arguments(__doc__).parse_args()
     figures: dict[str, Any] = {}
     for ranks in (1, 2) if given.quick else (1, 2, 4):
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "figures.json"
-            words = [__file__, "--rank", str(file), *(["--quick"] if given.quick else [])]
-            status = launch.run(words, launch.Ranks(ranks), Path(folder) / "ranks", record.show)
-            if status:
-                sys.exit(status)
-            figures[f"tensor {ranks}"] = json.loads(file.read_text())
+        figures[f"tensor {ranks}"] = record.on_ranks(__file__, ranks, given.quick)
     head = ["megabytes a rank", *next(iter(figures.values()))]
     rows = [[name, *(f"{x:.1f}" for x in sizes.values())] for name, sizes in figures.items()]
     print("\n" + record.table(head, rows))

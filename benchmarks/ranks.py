@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
@@ -50,14 +49,8 @@ def main() -> None:
     given = record.arguments(__doc__).parse_args()
     figures: dict[str, Any] = {}
     for ranks in (1, 2) if given.quick else (1, 2, 4):
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "figures.json"
-            words = [__file__, "--rank", str(file), *(["--quick"] if given.quick else [])]
-            status = launch.run(words, launch.Ranks(ranks), Path(folder) / "ranks", record.show)
-            if status:
-                sys.exit(status)
-            name = "1 process" if ranks == 1 else f"{ranks} processes"
-            figures[name] = json.loads(file.read_text())
+        name = "1 process" if ranks == 1 else f"{ranks} processes"
+        figures[name] = record.on_ranks(__file__, ranks, given.quick)
     head = ["processes", "what", "sides", "milliseconds", "ratio", "collectives"]
     rows = [
         [world.partition(" ")[0], what, " / ".join(sides), *numbers(sides)]

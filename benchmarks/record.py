@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import sys
+import tempfile
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -61,9 +62,19 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
-def show(text: str) -> None:
-    """What a rank says."""
-    print(text, end="")
+def on_ranks(script: str, ranks: int, small: bool) -> dict[str, Any]:
+    """The figures that `script --rank FILE [--quick]` leaves, run on so many ranks."""
+    from sr_app.parallel import launch  # loads MindSpore, which the other scripts' parent needs not
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "figures.json"
+        words = [script, "--rank", str(file), *(["--quick"] if small else [])]
+        logs = Path(folder) / "ranks"
+        status = launch.run(words, launch.Ranks(ranks), logs, lambda text: print(text, end=""))
+        if status:
+            sys.exit(status)
+        figures: dict[str, Any] = json.loads(file.read_text())
+        return figures
 
 
 def processor() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import mindspore as ms
 import numpy as np
@@ -14,7 +15,7 @@ from mindspore import Tensor
 
 from sr_app.kernels.fused import Memory
 from sr_app.nets.description import ActivationName, EDSRConfig, torch_names
-from sr_app.nets.weights import gather
+from sr_app.nets.weights import Arrays, gather
 from sr_app.training.config import BatchConfig, OptimizerConfig, RunConfig
 from sr_app.training.loop import build
 from sr_app.training.step import TrainStep
@@ -28,14 +29,19 @@ def start(case: Case, weights_file: str, kernels: str = "on", memory: Memory = "
     os.environ["SR_KERNELS"] = kernels
     config = replace(run_config(case), memory=memory)
     step = build(config)
-    torch_name = torch_names(config.network)
-    named = {}
-    for name, array in gather(step.network).items():
-        cell, _, kind = name.rpartition(".")
-        named[f"{torch_name[cell]}.{kind}"] = array
-    np.savez(weights_file, **named)
+    leave_weights(config.network, gather(step.network), Path(weights_file))
     once = stepper(step, case)
     return lambda steps: [once() for _ in range(steps)]
+
+
+def leave_weights(config: EDSRConfig, arrays: Arrays, file: Path) -> None:
+    """Write weights with PyTorch's names."""
+    torch_name = torch_names(config)
+    named = {}
+    for name, array in arrays.items():
+        cell, _, kind = name.rpartition(".")
+        named[f"{torch_name[cell]}.{kind}"] = array
+    np.savez(file, **named)
 
 
 def run_config(case: Case, activation: ActivationName = "leaky_grad_relu") -> RunConfig:

@@ -19,10 +19,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import record
 from case import Case, quick
-from interleave import THREADS, Worker, interleaved, rates, ratios, timed, use_two_cores
+from interleave import THREADS, Worker, interleaved, rates, ratios, use_two_cores
 
 OURS = "ours"
 SIDES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -78,8 +77,10 @@ def compare(case: Case, steps: int, rounds: int) -> dict[str, Any]:
             require_agreement(losses[OURS], losses[name], name)
 
         print(f"  {rounds} rounds of {steps} steps each", flush=True)
+        product = stack.enter_context(Worker("matrix_product", side=SIDE_OF_PRODUCT))
+        product.ask(1)
         turns = {name: partial(turn, worker, steps) for name, worker in workers.items()}
-        seconds = interleaved({**turns, PRODUCT: matrix_product}, rounds)
+        seconds = interleaved({**turns, PRODUCT: partial(turn, product, 1)}, rounds)
         peaks = {name: worker.ask(0).peak_mb for name, worker in workers.items()}
     speed = {name: rates(steps * case.batch, seconds[name]) for name in workers}
     figures = {
@@ -94,12 +95,6 @@ def compare(case: Case, steps: int, rounds: int) -> dict[str, Any]:
         for name in workers
     }
     return {**figures, PRODUCT: {"gflops": rates(2 * SIDE_OF_PRODUCT**3 / 1e9, seconds[PRODUCT])}}
-
-
-def matrix_product() -> float:
-    """Seconds of a product of matrices by NumPy's BLAS, for the machine's speed at the moment."""
-    matrix = np.ones((SIDE_OF_PRODUCT, SIDE_OF_PRODUCT), np.float32)
-    return timed(lambda: matrix @ matrix)
 
 
 def turn(worker: Worker, steps: int) -> float:

@@ -307,7 +307,7 @@ def evaluate(words: list[str]) -> int:
     parser.add_argument(
         "--strips", type=str | None, default=None, help="folder for a comparison strip per picture"
     )
-    _add_engine(parser)
+    _add_engine(parser, "mindspore")  # what the network was trained by
     _add_devices(parser)
     given = _parse(parser, words)
     devices = _devices(given)
@@ -464,7 +464,7 @@ def _upscale_parser() -> ArgumentParser:
     parser.add_argument(
         "--allow-truncated", action="store_true", help="take what there is of a file cut short"
     )
-    _add_engine(parser)
+    _add_engine(parser, "auto")
     parser.add_argument("--quiet", action="store_true", help="tell nothing but errors")
     parser.add_argument("--json", action="store_true", help="tell each file as a line of JSON")
     _add_devices(parser)
@@ -883,12 +883,13 @@ def _checkpoint_file(path: Path) -> Path:
     return path / BEST if (path / BEST).exists() else path / LATEST
 
 
-def _add_engine(parser: ArgumentParser) -> None:
+def _add_engine(parser: ArgumentParser, default: str) -> None:
     parser.add_argument(
         "--engine",
         type=str,
-        default="auto",
-        help="mindspore, onnxruntime or openvino; auto takes the fastest that is there",
+        default=default,
+        help="native, mindspore, onnxruntime or openvino; auto takes the fastest that is there "
+        f"(default: {default})",
     )
     parser.add_argument(
         "--mode", type=Literal["jit", "pynative"], default="jit", help="pynative: to debug"

@@ -1,6 +1,8 @@
-"""What computes a network: MindSpore, ONNX Runtime or OpenVINO, behind one small interface."""
+"""What computes a network: our operators alone, MindSpore, ONNX Runtime or OpenVINO, behind one
+small interface."""
 
 from collections.abc import Callable
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
@@ -14,7 +16,7 @@ from sr_app.nets.table import NetworkConfig
 from sr_app.nets.weights import Arrays
 
 Pixels = NDArray[np.float32]
-EngineName = Literal["mindspore", "onnxruntime", "openvino"]
+EngineName = Literal["native", "mindspore", "onnxruntime", "openvino"]
 LIGHT: tuple[EngineName, ...] = ("openvino", "onnxruntime")
 """Those that load no MindSpore, the faster first by results/latency.json."""
 
@@ -27,6 +29,12 @@ Mode = Literal["jit", "pynative"]
 Part = Literal["trunk", "network"]
 """What is computed or exported: the residual blocks and their closing convolution with its skip,
 (n, features, h, w) -> the same; or all, (n, 3, h, w) -> (n, 3, scale * h, scale * w)."""
+
+
+Look = Callable[[str, Pixels], None]
+BOUNDARY = ("head", "trunk")
+"""The cells whose results can be seen without leaving what is compiled: see `Look`, which is told
+(name, result)."""
 
 
 class Engine(Protocol):
@@ -42,7 +50,10 @@ class Engine(Protocol):
 
 
 def installed(name: EngineName) -> bool:
-    """Whether this engine can be had here: its package, and `onnx`, which hands it the network."""
+    """Whether this engine can be had here: our operators, MindSpore, or a package and `onnx`, which
+    hands it the network."""
+    if name == "native":
+        return kernels.choice("CPU").library is not None
     return name == "mindspore" or all(find_spec(package) for package in (name, "onnx"))
 
 
@@ -58,17 +69,20 @@ def chosen(wanted: str, mode: Mode) -> EngineName:
     if wanted == "auto":
         return fastest()
     name: EngineName = next(each for each in get_args(EngineName) if each == wanted)
+    if name == "native" and not installed(name):
+        raise ConfigError(f"--engine native isn't there: {kernels.choice('CPU').reason}")
     if not installed(name):
         raise ConfigError(f"--engine {name} isn't installed; pip install '.[{EXTRAS[name]}]'")
     return name
 
 
 def fastest() -> EngineName:
-    """What `auto` takes, by results/latency.json: MindSpore with our own operators (or with an
-    accelerator), else a light engine, else MindSpore with its own."""
-    if ASCEND.exists() or kernels.choice("CPU").library is not None:
+    """What `auto` takes, by results/latency.json: MindSpore where there is an accelerator, else our
+    own operators, else a light engine, else MindSpore with its own."""
+    if ASCEND.exists():
         return "mindspore"
-    return next((name for name in LIGHT if installed(name)), "mindspore")
+    preferred: tuple[EngineName, ...] = ("native", *LIGHT)
+    return next((name for name in preferred if installed(name)), "mindspore")
 
 
 EXTRAS = {"onnxruntime": "onnx", "openvino": "openvino"}
@@ -82,6 +96,11 @@ def make_engine(
         from sr_app.inference.static import StaticNetwork
 
         return StaticNetwork(config, arrays, mode)
+    library = kernels.choice("CPU").library
+    if name == "native" and library is not None:
+        from sr_app.inference.native import NativeEngine
+
+        return NativeEngine(library, config, arrays)
     return GraphEngine(name, config, arrays)
 
 
@@ -145,9 +164,7 @@ def onnxruntime_session(content: bytes) -> Callable[[Pixels], Pixels]:
 
 def openvino_session(content: bytes) -> Callable[[Pixels], Pixels]:
     """The same in OpenVINO, in float32 (on some processors it would round to bfloat16)."""
-    import openvino
-
-    core = openvino.Core()
+    core = _openvino_core()
     settings: dict[str, Any] = {
         "INFERENCE_NUM_THREADS": threads.count(),
         "INFERENCE_PRECISION_HINT": "f32",
@@ -159,6 +176,15 @@ def openvino_session(content: bytes) -> Callable[[Pixels], Pixels]:
         return np.array(compiled([low])[0], np.float32)  # a copy: the next call overwrites it
 
     return run
+
+
+@cache
+def _openvino_core() -> Any:
+    """One for all networks: each replaces the stack that signals are handled on, and when two go
+    in another order than they came, the next signal (a Ctrl-C) is a segmentation fault."""
+    import openvino
+
+    return openvino.Core()
 
 
 SESSIONS = {"onnxruntime": onnxruntime_session, "openvino": openvino_session}

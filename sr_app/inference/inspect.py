@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from sr_app.errors import ConfigError
 from sr_app.image.resize import imresize
-from sr_app.inference.engines import Pixels
+from sr_app.inference.engines import BOUNDARY, Look, Pixels
 from sr_app.inference.model import Model
-from sr_app.inference.static import BOUNDARY, StaticNetwork
+from sr_app.inference.native import NativeEngine
+from sr_app.inference.static import StaticNetwork
 from sr_app.nets import weights
 from sr_app.nets.activation import slope_of
 from sr_app.nets.table import make
@@ -81,9 +82,7 @@ def layers_of(model: Model, patterns: Sequence[str]) -> list[str]:
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def tap(
-    model: Model, patterns: Sequence[str], tell: Callable[[str, Pixels], None] | None = None
-) -> Taps:
+def tap(model: Model, patterns: Sequence[str], tell: Look | None = None) -> Taps:
     """From now on the model's calls leave their features in the result's `features`, until its
     `remove` is called.
 
@@ -91,19 +90,19 @@ def tap(
     layer and for an engine that can't be looked into.
     """
     engine = model.engine
-    if not isinstance(engine, StaticNetwork):
+    if not isinstance(engine, (StaticNetwork, NativeEngine)):
         raise ConfigError(
-            f"only MindSpore's engine can be looked into, not {engine.name} or an exported file; "
-            "take a checkpoint and --engine mindspore"
+            f"only our own engines can be looked into, not {engine.name} or an exported file; "
+            "take a checkpoint and --engine mindspore or native"
         )
     wanted = layers_of(model, patterns)
     taps = Taps(tuple(wanted))
 
-    def look(name: str, x: Tensor) -> None:
+    def look(name: str, x: Pixels) -> None:
         if name in wanted:
-            taps.features[name] = x.asnumpy().copy()
+            taps.features[name] = x
             if tell is not None:
-                tell(name, taps.features[name])
+                tell(name, x)
 
     inside = [name for name in wanted if name not in BOUNDARY]
     if not inside:
@@ -122,9 +121,7 @@ def tap(
 
 
 @contextmanager
-def tapped(
-    model: Model, patterns: Sequence[str], tell: Callable[[str, Pixels], None] | None = None
-) -> Iterator[Taps]:
+def tapped(model: Model, patterns: Sequence[str], tell: Look | None = None) -> Iterator[Taps]:
     """`tap` for the time that this is open. RuntimeError at the end if some of the layers were
     reached and others not."""
     taps = tap(model, patterns, tell)
@@ -171,7 +168,7 @@ def gradients(
     def look_back(name: str, dout: Tensor) -> None:
         found[name] = _backward_numbers(results[name], dout.asnumpy(), plain.slopes.get(name))
 
-    handles = plain.watch(wanted, lambda name, x: results.update({name: x.asnumpy().copy()}))
+    handles = plain.watch(wanted, lambda name, x: results.update({name: x}))
     handles += plain.watch_back(wanted, look_back)
     ms.grad(lambda x: ops.abs(plain.network(x) - truth).mean())(Tensor(low))
     for handle in handles:
@@ -221,11 +218,11 @@ class _Plain:
                 self._cells[name] = _Watched(cell)
                 setattr(self._cells[parent], attribute, self._cells[name])
 
-    def watch(self, names: Sequence[str], look: Callable[[str, Tensor], None]) -> list[Any]:
+    def watch(self, names: Sequence[str], look: Look) -> list[Any]:
         """Have `look` called with each cell's result; gives handles with `remove()`."""
 
         def hook(name: str) -> Callable[..., None]:
-            return lambda cell, given, result: look(name, result)
+            return lambda cell, given, result: look(name, result.asnumpy().copy())
 
         return [self._cells[name].register_forward_hook(hook(name)) for name in names]
 

@@ -11,7 +11,6 @@ from sr_app.errors import CheckpointError, ConfigError
 from sr_app.inference.engines import Part, Pixels
 from sr_app.nets import weights
 from sr_app.nets.description import plain_relu
-from sr_app.nets.layers import portable
 from sr_app.nets.table import NetworkConfig, make
 from sr_app.nets.weights import Arrays
 
@@ -25,7 +24,7 @@ def mindir(
 ) -> bytes:
     """The content of a MindIR file, of MindSpore's own operators with a plain ReLU; `folder` is
     for MindSpore to write to."""
-    with portable():
+    with kernels.portable():
         network = make(plain_relu(config), "plain")
     network.set_train(False)
     weights.fill(network, arrays, "these weights")

@@ -15,7 +15,7 @@ from sr_app.nets import weights
 from sr_app.nets.table import NetworkConfig
 from sr_app.nets.weights import Arrays, Weights
 
-TILE = 192
+TILE = 256
 """Side of a tile's core in low-resolution pixels: it bounds the memory that a picture takes."""
 
 Progress = Callable[[int, int], None]

@@ -7,14 +7,10 @@ import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn
 
-from sr_app.inference.engines import Mode, Pixels
+from sr_app.inference.engines import Look, Mode, Pixels
 from sr_app.nets import weights
 from sr_app.nets.table import NetworkConfig, make
 from sr_app.nets.weights import Arrays
-
-Look = Callable[[str, Tensor], None]
-BOUNDARY = ("head", "trunk")
-"""The cells whose results can be seen without leaving the compiled kernels."""
 
 
 class StaticTrunk:
@@ -78,7 +74,7 @@ class StaticNetwork:
         weights.fill(self._network, arrays, "these weights")
 
     def forward(self, low: Pixels) -> Pixels:
-        """See `Engine`; `look` is told (name, tensor) of each cell of BOUNDARY."""
+        """See `Engine`; `look` is told of each cell of BOUNDARY."""
         x = self._told("head", self._network.first(Tensor(np.ascontiguousarray(low))))
         x = self._told("trunk", self._trunk(x))
         high: Pixels = self._rest(x).asnumpy()
@@ -91,5 +87,5 @@ class StaticNetwork:
 
     def _told(self, name: str, x: Tensor) -> Tensor:
         if self.look is not None:
-            self.look(name, x)
+            self.look(name, x.asnumpy().copy())
         return x

@@ -10,11 +10,12 @@ off.
 import ctypes
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-import mindspore as ms
 
 from sr_app import threads
 from sr_app.errors import ConfigError
@@ -25,40 +26,76 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Choice:
-    """The library of our operators, ready for use, or None and why."""
+    """The library of our operators, ready for use, or None and why, and whether that was expected
+    or wants mending."""
 
     library: Path | None
     reason: str = ""
+    expected: bool = False
 
 
 @cache
 def choice(device: str) -> Choice:
-    """Whether our operators are used on MindSpore's device (CPU, GPU, Ascend).
+    """Whether our operators are used on a device (CPU, GPU, Ascend), without loading MindSpore.
 
-    Where they aren't, MindSpore's convolution is held to AVX2: on AVX-512 processors it is 80 times
-    too slow otherwise. So this must come before the first convolution. Set ONEDNN_MAX_CPU_ISA to
-    choose otherwise.
-    Decided once, told in one line. MindSpore's own operators are held to SR_THREADS, too. Raises
-    ConfigError when SR_KERNELS or SR_THREADS is not what it can be.
+    Raises ConfigError when SR_KERNELS or SR_THREADS is not what it can be.
     """
-    if device == "CPU":
-        _hold_mindspore()
     wanted = os.environ.get("SR_KERNELS", "on")
     if wanted not in ("on", "off"):
         raise ConfigError(f"SR_KERNELS is {wanted!r}: it can be on (or not set) or off")
     if wanted == "off":
-        return _mindspores("SR_KERNELS is off", logging.INFO)
+        return Choice(None, "SR_KERNELS is off", expected=True)
     if device != "CPU":
-        return _mindspores(f"the device is {device}", logging.INFO)
+        return Choice(None, f"the device is {device}", expected=True)
     try:
         return Choice(_started(built()))
     except UnavailableError as error:
-        return _mindspores(str(error), logging.WARNING)
+        return Choice(None, str(error))
+
+
+def library() -> Path | None:
+    """The library of our operators where they are used on the device that MindSpore is set to.
+
+    Decided once, told in one line. Where they aren't, MindSpore's convolution is held to AVX2: on
+    AVX-512 processors it is 80 times too slow otherwise. So this must come before the first
+    convolution. Set ONEDNN_MAX_CPU_ISA to choose otherwise. On the CPU MindSpore's own operators
+    are held to SR_THREADS, too. Raises ConfigError as `choice` does.
+    """
+    import mindspore as ms
+
+    return None if _portable.get() else _library(ms.get_context("device_target"))
 
 
 @cache
+def _library(device: str) -> Path | None:
+    chosen = choice(device)
+    if device == "CPU":
+        _hold_mindspore()
+    if chosen.library is None:
+        level = logging.INFO if chosen.expected else logging.WARNING
+        _log.log(level, "MindSpore's own convolution is used, which is slower: %s", chosen.reason)
+        hold_to_avx2()
+    return chosen.library
+
+
+_portable = ContextVar("portable", default=False)
+
+
+@contextmanager
+def portable() -> Iterator[None]:
+    """Networks made in here are of MindSpore's own operators: what exported files can hold."""
+    hold_to_avx2()
+    token = _portable.set(True)
+    try:
+        yield
+    finally:
+        _portable.reset(token)
+
+
 def _hold_mindspore() -> None:
     """Its own operators take as many threads as ours; it lets this be said once."""
+    import mindspore as ms
+
     ms.device_context.cpu.op_tuning.threads_num(threads.count())
 
 
@@ -70,14 +107,8 @@ def instruction_set(library: Path) -> str:
     return name.decode()
 
 
-def _mindspores(reason: str, level: int) -> Choice:
-    _log.log(level, "MindSpore's own convolution is used, which is slower: %s", reason)
-    hold_to_avx2()
-    return Choice(None, reason)
-
-
 def hold_to_avx2() -> None:
-    """Hold MindSpore's own convolution to AVX2 (see `choice`); of no effect after the first one."""
+    """Hold MindSpore's own convolution to AVX2 (see `library`); too late after the first."""
     if "DNNL_MAX_CPU_ISA" not in os.environ:  # oneDNN's other name for the same setting
         os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")
 

@@ -1,13 +1,10 @@
 """The parts that networks are built from. Tensors are (n, c, h, w)."""
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn, ops
 
@@ -32,7 +29,7 @@ def conv3x3(inputs: int, outputs: int) -> nn.Cell:
     The one place where the project makes a convolution: ours where it can be had, else MindSpore's.
     Parameters and values are the same, to rounding.
     """
-    library = _library()
+    library = kernels.library()
     if library is not None:
         return Conv3x3(inputs, outputs, library)
     return nn.Conv2d(inputs, outputs, 3, pad_mode="pad", padding=1, has_bias=True)
@@ -40,30 +37,10 @@ def conv3x3(inputs: int, outputs: int) -> nn.Cell:
 
 def fusing(computing: Computing) -> Path | None:
     """The library of our fused operators where they are to be used, else None."""
-    library = None if computing == "plain" else _library()
+    library = None if computing == "plain" else kernels.library()
     if computing == "low" and library is None:
         _log.warning("memory is low, but has no effect: our own operators are not used here")
     return library
-
-
-@contextmanager
-def portable() -> Iterator[None]:
-    """Networks made in here are of MindSpore's own operators: what exported files can hold."""
-    kernels.hold_to_avx2()
-    token = _portable.set(True)
-    try:
-        yield
-    finally:
-        _portable.reset(token)
-
-
-_portable = ContextVar("portable", default=False)
-
-
-def _library() -> Path | None:
-    if _portable.get():
-        return None
-    return kernels.choice(ms.get_context("device_target")).library
 
 
 def initialise(network: nn.Cell, seed: int) -> None:

@@ -19,7 +19,7 @@ class Update(nn.Cell):
         super().__init__(auto_prefix=False)
         self.adam = adam
         self.average = average
-        library = kernels.choice(ms.get_context("device_target")).library
+        library = kernels.library()
         self.fused = None
         if library is not None:
             self.fused = AdamUpdate(

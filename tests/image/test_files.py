@@ -21,6 +21,7 @@ from sr_app.errors import PictureError
 from sr_app.image.files import SUFFIXES, header_size, is_picture_name, read, read_rgb, write
 from sr_app.image.limits import Limits
 from sr_app.image.picture import Picture
+from tests.odd import REFUSED
 
 ALPHA = (".png", ".webp", ".tif", ".tiff")
 SIXTEEN = (".png", ".tif", ".tiff")
@@ -581,17 +582,7 @@ def test_a_picture_is_known_by_its_name(name: str, expected: bool) -> None:
 ODD_AND_REFUSED = {  # what of the folder `odd` is refused, and how
     "animated.gif": "10 frames",
     "animated.webp": "9 frames",
-    "bmp_reallybig.bmp": "3000000 x 2000000",
-    "bomb.gif": "65535 x 66601",
-    "bomb_17000x17000.avif": "damaged",
-    "broken.png": "damaged",
-    "broken_data_stream.png": "damaged",
-    "corrupt_header.jpg": "damaged",
-    "text_named.png": "no picture",
-    "truncated.gif": "damaged",
-    "truncated.jpg": "damaged",
-    "truncated.png": "damaged",
-    "zero_byte.png": "an empty file",
+    **REFUSED,
 }
 HEIF = ("heic_rgb8.heif", "truncated.heic")
 

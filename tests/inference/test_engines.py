@@ -1,9 +1,9 @@
 """Engines agree, whatever the picture's size, and are chosen as asked."""
 
+import errno
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import mindspore as ms
@@ -22,15 +22,16 @@ from sr_app.nets.description import EDSRConfig
 from sr_app.nets.edsr import EDSR
 from sr_app.nets.layers import initialise
 
-LIGHT = [
+WITHOUT_MINDSPORE = [
     pytest.param(
         name,
-        marks=pytest.mark.skipif(
-            not engines.installed(name),
-            reason=f"needs {name} and onnx: pip install -e '.[onnx,openvino]'",
-        ),
+        marks=pytest.mark.skipif(not engines.installed(name), reason=f"needs {what}"),
     )
-    for name in ("onnxruntime", "openvino")
+    for name, what in (
+        ("native", "our operators (SR_KERNELS=off, or no compiler)"),
+        ("onnxruntime", "onnxruntime and onnx: pip install -e '.[onnx]'"),
+        ("openvino", "openvino and onnx: pip install -e '.[openvino]'"),
+    )
 ]
 
 
@@ -38,7 +39,7 @@ def picture(height: int, width: int, seed: int = 0) -> NDArray[np.float32]:
     return np.random.default_rng(seed).uniform(0, 255, (height, width, 3)).astype(np.float32)
 
 
-@pytest.mark.parametrize("engine", LIGHT)
+@pytest.mark.parametrize("engine", WITHOUT_MINDSPORE)
 @pytest.mark.parametrize("scale", [2, 3, 4])
 def test_an_engine_gives_mindspores_pixels(engine: EngineName, scale: int) -> None:
     """Within 1e-3 of 255, since sums are taken in another order; so uint8 within 1 level. The
@@ -55,7 +56,7 @@ def test_an_engine_gives_mindspores_pixels(engine: EngineName, scale: int) -> No
         assert np.abs(to_uint8(one).astype(int) - to_uint8(other)).max() <= 1
 
 
-@pytest.mark.parametrize("engine", [*LIGHT, "mindspore"])
+@pytest.mark.parametrize("engine", [*WITHOUT_MINDSPORE, "mindspore"])
 def test_an_engine_uses_other_weights_at_once(
     engine: EngineName, network: Callable[..., EDSR]
 ) -> None:
@@ -67,6 +68,21 @@ def test_an_engine_uses_other_weights_at_once(
     expected = make_engine(engine, other.config, weights.gather(other)).forward(low)
     np.testing.assert_array_equal(made.forward(low), expected)
     assert np.abs(expected - first).max() > 1
+
+
+@pytest.mark.parametrize("engine", WITHOUT_MINDSPORE)
+def test_signals_are_handled_after_engines_have_gone(engine: EngineName, checkpoint: Path) -> None:
+    """OpenVINO puts a stack for them in place, and takes it away."""
+    code = (
+        "import os, signal, sr_app\n"
+        "signal.signal(signal.SIGTERM, lambda *_: print('handled'))\n"
+        f"one, other = (sr_app.load({str(checkpoint)!r}, engine={engine!r}) for _ in range(2))\n"
+        "del one\n"
+        "del other\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "handled", done.stderr
 
 
 def test_compiled_and_pynative_give_the_same_uint8(network: Callable[..., EDSR]) -> None:
@@ -113,17 +129,19 @@ def test_the_compile_cache_is_off() -> None:
 
 
 def test_auto_takes_the_fastest_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MindSpore with our operators; without them a light engine; without those MindSpore."""
+    """Our operators; without them a light engine; without those MindSpore."""
     there = {"onnx", "onnxruntime"}
     library: Path | None = Path("ours.so")
     monkeypatch.setattr(engines, "find_spec", lambda name: name if name in there else None)
-    monkeypatch.setattr(engines.kernels, "choice", lambda device: Choice(library))
-    assert chosen("auto", "jit") == "mindspore"
+    monkeypatch.setattr(engines.kernels, "choice", lambda device: Choice(library, "no compiler"))
+    assert chosen("auto", "jit") == "native"
     library = None
     assert chosen("auto", "jit") == "onnxruntime"
     assert chosen("auto", "pynative") == "mindspore"
     there.clear()
     assert chosen("auto", "jit") == "mindspore"
+    with pytest.raises(ConfigError, match="native isn't there: no compiler"):
+        chosen("native", "jit")
     with pytest.raises(
         ConfigError, match=r"openvino isn't installed; pip install '\.\[openvino\]'"
     ):
@@ -131,19 +149,41 @@ def test_auto_takes_the_fastest_that_is_there(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_engines_that_are_not_there_are_told() -> None:
-    with pytest.raises(ConfigError, match="one of auto, mindspore, onnxruntime, openvino"):
+    with pytest.raises(ConfigError, match="one of auto, native, mindspore, onnxruntime, openvino"):
         chosen("tensorrt", "jit")
     with pytest.raises(ConfigError, match="pynative is MindSpore's"):
         chosen("onnxruntime", "pynative")
 
 
-@pytest.mark.skipif(
-    find_spec("onnxruntime") is None or find_spec("onnx") is None, reason="needs onnxruntime, onnx"
-)
-def test_a_light_engine_loads_no_mindspore(checkpoint: Path) -> None:
+def test_the_native_engine_gives_mindspores_values_to_the_bit(network: Callable[..., EDSR]) -> None:
+    """They are the same operators, which is what lets `auto` take it for MindSpore's."""
+    if not engines.installed("native"):
+        pytest.skip("needs our operators (SR_KERNELS=off, or no compiler)")
+    made, low = network(), picture(37, 52)
+    arrays = weights.gather(made)
+    one, other = (Model(made.config, arrays, "m", name) for name in ("native", "mindspore"))
+    np.testing.assert_array_equal(one.enhance(low), other.enhance(low))
+
+
+def test_want_of_memory_is_told_as_such(network: Callable[..., EDSR]) -> None:
+    """So that upscaling goes on with smaller tiles."""
+    if not engines.installed("native"):
+        pytest.skip("needs our operators (SR_KERNELS=off, or no compiler)")
+    made = network()
+    operators = make_engine("native", made.config, weights.gather(made))._operators  # type: ignore[attr-defined]
+    operators._library = {"trunk": lambda *_: errno.ENOMEM}
+    with pytest.raises(MemoryError, match=r"trunk of \(1, 2\)"):
+        operators("trunk", [np.zeros((1, 2))], (1,))
+    operators._library = {"trunk": lambda *_: 1}
+    with pytest.raises(ValueError, match=r"trunk refuses \(1, 2\)"):
+        operators("trunk", [np.zeros((1, 2))], (1,))
+
+
+@pytest.mark.parametrize("engine", WITHOUT_MINDSPORE)
+def test_such_an_engine_loads_no_mindspore(checkpoint: Path, engine: EngineName) -> None:
     code = (
         "import sys, numpy as np, sr_app\n"
-        f"model = sr_app.load({str(checkpoint)!r}, engine='onnxruntime')\n"
+        f"model = sr_app.load({str(checkpoint)!r}, engine={engine!r})\n"
         "model.enhance(np.zeros((8, 8, 3), np.float32))\n"
         "print('mindspore' in sys.modules)\n"
     )

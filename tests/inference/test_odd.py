@@ -20,20 +20,11 @@ from sr_app.inference.folder import find_jobs, upscale_in_folder
 from sr_app.inference.jobs import Job, Wish, upscale_file
 from sr_app.inference.networks import Networks
 from tests.inference.nearest import Nearest
+from tests.odd import REFUSED
 
 FAIL = {  # what of the folder `odd` fails, and how
-    "bmp_reallybig.bmp": "3000000 x 2000000",
-    "bomb.gif": "65535 x 66601",
-    "bomb_17000x17000.avif": "damaged",
-    "broken.png": "damaged",
-    "broken_data_stream.png": "damaged",
-    "corrupt_header.jpg": "damaged",
-    "text_named.png": "no picture",
-    "truncated.gif": "damaged",
+    **REFUSED,
     "truncated.heic": "2 pages" if find_spec("pillow_heif") else "sr_app[heif]",
-    "truncated.jpg": "damaged",
-    "truncated.png": "damaged",
-    "zero_byte.png": "an empty file",
 }
 if not find_spec("pillow_heif"):
     FAIL["heic_rgb8.heif"] = "sr_app[heif]"

@@ -7,11 +7,12 @@ from typing import Literal
 import mindspore as ms
 import numpy as np
 import pytest
-from mindspore import Tensor, nn, ops
+from mindspore import Tensor, nn
 from numpy.typing import NDArray
 
 from sr_app.kernels.conv3x3 import Conv3x3
 from sr_app.nets.layers import conv3x3
+from tests.kernels.cells import Pull, SecondDerivative
 
 Array = NDArray[np.float32]
 Mode = Literal["PyNative", "jit", "GRAPH_MODE"]
@@ -32,24 +33,6 @@ SHAPES = [
 TOLERANCE = 2e-5
 """Of the largest value: sums of up to 4096 products are taken in another order, and float32 keeps
 6e-8 of each; a wrong tap, border or bias shows at 1e-2 and more."""
-
-
-class Pull(nn.Cell):
-    """(x, dy) -> y, dx, dweight, dbias of a convolution."""
-
-    def __init__(self, convolution: nn.Conv2d) -> None:
-        super().__init__(auto_prefix=False)
-        self.convolution = convolution
-        weights = [convolution.weight, convolution.bias]
-        self.differentiate = ms.value_and_grad(self.product, 0, weights, has_aux=True)
-
-    def product(self, x: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
-        y = self.convolution(x)
-        return ops.sum(y * dy), y
-
-    def construct(self, x: Tensor, dy: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        (_, y), (dx, dweights) = self.differentiate(x, dy)
-        return y, dx, dweights[0], dweights[1]
 
 
 @pytest.fixture(autouse=True)
@@ -214,25 +197,6 @@ def test_a_wrong_input_is_an_error_that_names_it(
     convolution = Conv3x3(3, 6, library)
     with pytest.raises(RuntimeError, match=message):
         (ms.jit(convolution) if jit else convolution)(Tensor(x)).asnumpy()
-
-
-class SecondDerivative(nn.Cell):
-    """d(dy/dx squared)/dx."""
-
-    def __init__(self, convolution: nn.Cell) -> None:
-        super().__init__()
-        self.convolution = convolution
-        self.first = ms.grad(self.square)
-        self.second = ms.grad(self.square_of_first)
-
-    def square(self, x: Tensor) -> Tensor:
-        return ops.square(self.convolution(x)).sum()
-
-    def square_of_first(self, x: Tensor) -> Tensor:
-        return ops.square(self.first(x)).sum()
-
-    def construct(self, x: Tensor) -> Tensor:
-        return self.second(x)
 
 
 @pytest.mark.parametrize("jit", [False, True])

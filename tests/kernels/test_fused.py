@@ -7,13 +7,14 @@ from typing import Literal
 import mindspore as ms
 import numpy as np
 import pytest
-from mindspore import Tensor, nn, ops
+from mindspore import Tensor, nn
 from numpy.typing import NDArray
 
-from sr_app.nets import layers
+from sr_app import kernels
 from sr_app.nets.description import EDSRConfig
 from sr_app.nets.edsr import EDSR
 from sr_app.nets.layers import Computing, initialise
+from tests.kernels.cells import Pull, SecondDerivative
 
 Array = NDArray[np.float32]
 Mode = Literal["PyNative", "jit", "GRAPH_MODE"]
@@ -27,25 +28,6 @@ CONFIGS = [
 TOLERANCE = 1e-5
 """Of the largest value: the chain's sums are taken in another order, in float32, and Winograd's
 transforms round twice as much as a plain sum."""
-
-
-class Pull(nn.Cell):
-    """y = network(x), and the gradients of sum(y * dy) with respect to x and all weights."""
-
-    def __init__(self, network: nn.Cell) -> None:
-        super().__init__(auto_prefix=False)
-        self.network = network
-        self.differentiate = ms.value_and_grad(
-            self.product, 0, network.trainable_params(), has_aux=True
-        )
-
-    def product(self, x: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
-        y = self.network(x)
-        return ops.sum(y * dy), y
-
-    def construct(self, x: Tensor, dy: Tensor) -> tuple[Tensor, ...]:
-        (_, y), (dx, dweights) = self.differentiate(x, dy)
-        return (y, dx, *dweights)
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +50,7 @@ def network(config: EDSRConfig, computing: Computing = "fast", training: bool = 
 def mindspores(config: EDSRConfig, monkeypatch: pytest.MonkeyPatch) -> EDSR:
     """The network made of MindSpore's own cells."""
     with monkeypatch.context() as patch:
-        patch.setattr(layers, "_library", lambda: None)
+        patch.setattr(kernels, "library", lambda: None)
         made = network(config)
     assert made.fused is None and made.trunk.fused is None and type(made.head) is nn.Conv2d
     return made
@@ -125,7 +107,7 @@ def test_a_plain_network_uses_no_fused_operator_and_gives_the_same() -> None:
 def test_low_memory_without_our_operators_is_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(layers, "_library", lambda: None)
+    monkeypatch.setattr(kernels, "library", lambda: None)
     EDSR(CONFIGS[0], "low")
     assert "memory is low, but has no effect" in caplog.text
 
@@ -184,25 +166,6 @@ def test_a_change_of_the_weights_is_seen_by_the_next_call(
         for parameter in each.trainable_params():
             parameter.copy_(parameter * 1.1 + 0.01)
     require_close([call(x).asnumpy()], [wanted(x).asnumpy()])
-
-
-class SecondDerivative(nn.Cell):
-    """d(dy/dx squared)/dx."""
-
-    def __init__(self, network: nn.Cell) -> None:
-        super().__init__()
-        self.network = network
-        self.first = ms.grad(self.square)
-        self.second = ms.grad(self.square_of_first)
-
-    def square(self, x: Tensor) -> Tensor:
-        return ops.square(self.network(x)).sum()
-
-    def square_of_first(self, x: Tensor) -> Tensor:
-        return ops.square(self.first(x)).sum()
-
-    def construct(self, x: Tensor) -> Tensor:
-        return self.second(x)
 
 
 @pytest.mark.parametrize("training", [False, True])

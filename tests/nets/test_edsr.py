@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from mindspore import Tensor, nn, ops
 
+from sr_app import kernels
 from sr_app.errors import ConfigError
-from sr_app.nets import layers
 from sr_app.nets.description import EDSRConfig, torch_names
 from sr_app.nets.edsr import EDSR
 from sr_app.nets.layers import initialise
@@ -47,7 +47,7 @@ def test_receptive_radius_is_exact(scale: int, monkeypatch: pytest.MonkeyPatch) 
     """A change at one pixel reaches exactly as far as the halo of a tile assumes, not further.
 
     By MindSpore's convolution: ours works by tiles, within which rounding errors spread."""
-    monkeypatch.setattr(layers, "_library", lambda: None)
+    monkeypatch.setattr(kernels, "library", lambda: None)
     network = small(scale)
     radius = network.config.receptive_radius
     side = 2 * radius + 5

@@ -6,7 +6,6 @@ import pytest
 from mindspore import Parameter, Tensor
 
 from sr_app import kernels
-from sr_app.training import update
 from sr_app.training.ema import WeightAverage
 from sr_app.training.optimizer import Adam
 from sr_app.training.update import Update
@@ -27,7 +26,7 @@ def made(own: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Parameter], U
     ]
     with monkeypatch.context() as patch:
         if not own:
-            patch.setattr(update.kernels, "choice", lambda device: kernels.Choice(None))
+            patch.setattr(kernels, "library", lambda: None)
         return weights, Update(Adam(weights), WeightAverage(weights, 0.5))
 
 
