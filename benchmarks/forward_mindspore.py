@@ -19,7 +19,7 @@ from sr_app.inference.static import StaticNetwork
 from sr_app.nets.description import EDSRConfig
 from sr_app.nets.layers import initialise
 from sr_app.nets.table import make
-from sr_app.nets.weights import gather
+from sr_app.nets.weights import Weights, gather, write
 
 
 def start(
@@ -49,11 +49,13 @@ def forwarding(network: nn.Cell, jit: bool) -> Callable[[Pixels], Pixels]:
 
 
 def leave(config: EDSRConfig, arrays: dict[str, Pixels], folder: Path) -> None:
-    """Write the weights with PyTorch's names, and the network as ONNX where that is installed."""
+    """Write the network as our checkpoint, its weights with PyTorch's names, and as ONNX where that
+    is installed."""
     file = folder / "weights.npz"
     if file.exists():
         return
     leave_weights(config, arrays, file)
+    write(folder / "network.safetensors", Weights(config, arrays))
     if find_spec("onnx") is not None:
         from sr_app.inference.graph import graph
 

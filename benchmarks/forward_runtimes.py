@@ -1,4 +1,5 @@
-"""A picture through the same network as an ONNX file: ONNX Runtime or OpenVINO."""
+"""A picture through the same network without MindSpore: ONNX Runtime or OpenVINO with an ONNX file,
+or our operators alone."""
 
 from __future__ import annotations
 
@@ -9,28 +10,36 @@ from typing import Literal
 from case import Forward, Pixels
 from interleave import THREADS, Take
 
+FILE = "network.onnx"
+
 
 def start(
-    case: Forward, folder: str, runtime: Literal["onnxruntime", "openvino"], output: str
+    case: Forward, folder: str, runtime: Literal["native", "onnxruntime", "openvino"], output: str
 ) -> Take:
     """A call of the network; leaves its first result."""
-    make = {"onnxruntime": onnxruntime, "openvino": openvino}[runtime]
-    forward = make(Path(folder) / "network.onnx")
-
-    return case.calls(forward, output)
+    make = {"native": native, "onnxruntime": onnxruntime, "openvino": openvino}[runtime]
+    return case.calls(make(Path(folder)), output)
 
 
-def onnxruntime(file: Path) -> Callable[[Pixels], Pixels]:
+def native(folder: Path) -> Callable[[Pixels], Pixels]:
+    """Our operators, as `--engine native` uses them."""
+    import sr_app
+
+    return sr_app.load(folder / "network.safetensors", engine="native").engine.forward
+
+
+def onnxruntime(folder: Path) -> Callable[[Pixels], Pixels]:
     """The file in ONNX Runtime."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
-    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+    providers = ["CPUExecutionProvider"]
+    session = onnxruntime.InferenceSession(folder / FILE, options, providers=providers)
     return lambda low: session.run(None, {"low": low})[0]
 
 
-def openvino(file: Path) -> Callable[[Pixels], Pixels]:
+def openvino(folder: Path) -> Callable[[Pixels], Pixels]:
     """The file in OpenVINO, in float32 (some processors would round to bfloat16 by default)."""
     import openvino
 
@@ -39,5 +48,5 @@ def openvino(file: Path) -> Callable[[Pixels], Pixels]:
         "INFERENCE_PRECISION_HINT": "f32",
         "PERFORMANCE_HINT": "LATENCY",
     }
-    compiled = openvino.Core().compile_model(str(file), "CPU", settings)
+    compiled = openvino.Core().compile_model(str(folder / FILE), "CPU", settings)
     return lambda low: compiled([low])[0]

@@ -1,11 +1,13 @@
 """A picture through EDSR-baseline x2, ours next to all that could do it: python
 benchmarks/latency.py [--quick] [--large].
 
-MindSpore's PyNative mode and its `ms.jit` with its own operators, the same with ours, PyTorch
+MindSpore's PyNative mode and its `ms.jit` with its own operators; ours in PyNative, with static
+parts (`--engine mindspore`), compiled as a whole, without MindSpore (`--engine native`); PyTorch
 (eager, channels_last, compiled), ONNX Runtime, OpenVINO: the same weights, the same picture of 48,
 128 and 256 pixels. Each is a process of its own on two cores and two threads, asked in turn in one
 run and frozen in between. Their results must agree to 0.01 of 255. `--large` is one picture of
-1356 x 2040 through tiles, by the sides that take reasonable time.
+1356 x 2040 through tiles instead, once, with what a first call costs, by one side of each kind
+(results/latency_large.json).
 """
 
 from __future__ import annotations
@@ -27,12 +29,14 @@ from interleave import THREADS, Worker, interleaved, use_two_cores
 
 BASE = "MindSpore PyNative"
 OURS = "ours, static parts"
+NATIVE = "ours, without MindSpore"
 SIDES: dict[str, tuple[str, str, dict[str, Any]]] = {
     BASE: ("mindspore", "forward_mindspore", {"kernels": "off", "how": "pynative"}),
     "MindSpore jit": ("mindspore", "forward_mindspore", {"kernels": "off", "how": "jit"}),
     "ours, PyNative": ("mindspore", "forward_mindspore", {"kernels": "on", "how": "pynative"}),
     OURS: ("mindspore", "forward_mindspore", {"kernels": "on", "how": "static"}),
     "ours, jit": ("mindspore", "forward_mindspore", {"kernels": "on", "how": "jit"}),
+    NATIVE: ("sr_app", "forward_runtimes", {"runtime": "native"}),
     "PyTorch": ("torch", "forward_pytorch", {"how": "eager"}),
     "PyTorch channels_last": ("torch", "forward_pytorch", {"how": "channels_last"}),
     "PyTorch compiled": ("torch", "forward_pytorch", {"how": "compile"}),
@@ -41,8 +45,8 @@ SIDES: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 """Name -> the package it needs, the module, its settings. The first leaves the weights."""
 
-PEERS = [name for name, (package, _, _) in SIDES.items() if package != "mindspore"]
-LARGE = [BASE, OURS, "PyTorch channels_last", "ONNX Runtime", "OpenVINO"]
+PEERS = [name for name, (package, _, _) in SIDES.items() if package not in ("mindspore", "sr_app")]
+LARGE = [BASE, OURS, NATIVE, "PyTorch channels_last", "ONNX Runtime", "OpenVINO"]
 TOLERANCE = 0.01  # of 255; the order of sums gives 1e-3 at most
 MATRIX = 2048  # rows and columns
 CALLS = 4  # in a turn, at most
@@ -60,8 +64,9 @@ def main() -> None:
     if given.quick:
         cases, rounds = [Forward(12, 16, blocks=2, features=8)], 2
     elif given.large:
-        cases, rounds = [Forward(1356, 2040, tile=512)], 1
+        cases, rounds = [Forward(1356, 2040, tile=512)], 0
         sides = [name for name in sides if name in LARGE]
+        given.json = given.json or record.RESULTS / "latency_large.json"
     else:
         cases, rounds = [Forward(side, side) for side in (48, 128, 256)], 7
 
@@ -80,27 +85,25 @@ def compare(case: Forward, sides: list[str], rounds: int) -> dict[str, Any]:
     print(f"{case.height} x {case.width}: starting {len(sides)} processes", flush=True)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        workers = {}
+        workers, firsts = {}, {}
         for name in sides:
             _, module, settings = SIDES[name]
             output = folder / f"{name}.npy"
             worker = Worker(module, case=case, folder=str(folder), output=str(output), **settings)
             workers[name] = stack.enter_context(worker)
-            first = worker.ask(1).seconds
-            worker.ask(0 if case.tile else 2)  # what is compiled or chosen after the first call
+            firsts[name] = [worker.ask(1).seconds]
+            worker.ask(2 if rounds else 0)  # what is compiled or chosen after the first call
             error = difference(folder / f"{BASE}.npy", output)
-            print(f"  first call {first:.2f} s, off by {error:.1e}: {name}", flush=True)
+            print(f"  first call {firsts[name][0]:.2f} s, off by {error:.1e}: {name}", flush=True)
             if not error < TOLERANCE:
                 sys.exit(f"error: {name} differs from {BASE} by {error}")
         matrix = stack.enter_context(Worker("matrix_product", side=MATRIX))
-        matrix.ask(1)
 
         calls = min(CALLS, max(1, 32768 // (case.height * case.width)))
         turns = {name: partial(turn, worker, calls) for name, worker in workers.items()}
-        peak_turn = partial(turn, matrix, 1)
-        seconds = interleaved({**turns, "peak": peak_turn}, rounds)
+        peak = 2e-9 * MATRIX**3 / min(turn(matrix, 1) for _ in range(5))
+        seconds = interleaved(turns, rounds) if rounds else firsts
         memory = {name: worker.ask(0).peak_mb for name, worker in workers.items()}
-    peak = 2e-9 * MATRIX**3 / min(seconds.pop("peak"))
     times = {name: {"median": median(each), "best": min(each)} for name, each in seconds.items()}
     rivals = [times[name]["median"] for name in PEERS if name in times]
     return {
