@@ -111,7 +111,7 @@ def test_eval_alone_takes_the_newest_run_and_what_sets_there_are(
     assert command("train", "--data", pictures, "--run", "checkpoints/mine", *TINY)[0] == 0
     status, out, err = command("eval")
     assert status == 0, err
-    assert out.startswith("mine: ")
+    assert out.startswith("engine mindspore\nmine: ")
     assert "\nsample " in out
 
 

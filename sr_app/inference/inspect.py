@@ -22,7 +22,7 @@ from sr_app.image.resize import imresize
 from sr_app.inference.engines import BOUNDARY, Look, Pixels
 from sr_app.inference.model import Model
 from sr_app.inference.native import NativeEngine
-from sr_app.inference.static import StaticNetwork
+from sr_app.inference.static import StaticNetwork, pynative
 from sr_app.nets import weights
 from sr_app.nets.activation import slope_of
 from sr_app.nets.table import make
@@ -170,7 +170,8 @@ def gradients(
 
     handles = plain.watch(wanted, lambda name, x: results.update({name: x}))
     handles += plain.watch_back(wanted, look_back)
-    ms.grad(lambda x: ops.abs(plain.network(x) - truth).mean())(Tensor(low))
+    with pynative():
+        ms.grad(lambda x: ops.abs(plain.network(x) - truth).mean())(Tensor(low))
     for handle in handles:
         handle.remove()
     if missed := set(wanted) - set(found):
@@ -236,7 +237,8 @@ class _Plain:
 
     def forward(self, low: Pixels) -> Pixels:
         """See `Engine`."""
-        high: Pixels = self.network(Tensor(np.ascontiguousarray(low))).asnumpy()
+        with pynative():
+            high: Pixels = self.network(Tensor(np.ascontiguousarray(low))).asnumpy()
         return high
 
     def fill(self, arrays: weights.Arrays) -> None:

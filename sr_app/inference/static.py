@@ -1,7 +1,8 @@
 """EDSR compiled in parts: head in PyNative, trunk and upsampler as static kernels for any size, so
 that the tensors between them can be looked at while what takes the time is compiled."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import mindspore as ms
 import numpy as np
@@ -11,6 +12,18 @@ from sr_app.inference.engines import Look, Mode, Pixels
 from sr_app.nets import weights
 from sr_app.nets.table import NetworkConfig, make
 from sr_app.nets.weights import Arrays
+
+
+@contextmanager
+def pynative() -> Iterator[None]:
+    """Operator by operator in here, whatever mode a training has left MindSpore in: in GRAPH_MODE
+    each cell is compiled for each size, and no hook is called."""
+    mode = ms.get_context("mode")
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    try:
+        yield
+    finally:
+        ms.set_context(mode=mode)
 
 
 class StaticTrunk:
@@ -75,15 +88,17 @@ class StaticNetwork:
 
     def forward(self, low: Pixels) -> Pixels:
         """See `Engine`; `look` is told of each cell of BOUNDARY."""
-        x = self._told("head", self._network.first(Tensor(np.ascontiguousarray(low))))
-        x = self._told("trunk", self._trunk(x))
-        high: Pixels = self._rest(x).asnumpy()
+        with pynative():
+            x = self._told("head", self._network.first(Tensor(np.ascontiguousarray(low))))
+            x = self._told("trunk", self._trunk(x))
+            high: Pixels = self._rest(x).asnumpy()
         return high
 
     def through_trunk(self, low: Pixels) -> tuple[Pixels, Pixels]:
         """What the trunk is given for this input, and what it makes of it."""
-        x = self._network.first(Tensor(np.ascontiguousarray(low)))
-        return x.asnumpy(), self._trunk(x).asnumpy()
+        with pynative():
+            x = self._network.first(Tensor(np.ascontiguousarray(low)))
+            return x.asnumpy(), self._trunk(x).asnumpy()
 
     def _told(self, name: str, x: Tensor) -> Tensor:
         if self.look is not None:

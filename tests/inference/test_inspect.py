@@ -1,15 +1,17 @@
 """Taps see what they are asked for, whichever way the network runs, and leave nothing behind."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import mindspore as ms
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
 from sr_app.errors import ConfigError
+from sr_app.inference.engines import installed
 from sr_app.inference.inspect import forward_numbers, gradients, layers_of, tapped
 from sr_app.inference.model import Model
 from sr_app.inference.static import StaticNetwork
@@ -46,11 +48,32 @@ def test_taps_at_the_boundary_keep_the_network_compiled(
     assert taps.features["head"].shape == (1, 8, 12, 20)  # no longer looked at
 
 
+def test_the_native_engine_can_be_tapped_at_the_same_places(
+    model: Model, low: NDArray[np.float32]
+) -> None:
+    if not installed("native"):
+        pytest.skip("needs our operators (SR_KERNELS=off, or no compiler)")
+    native = Model(model.config, model.arrays, "native", "native")
+    with tapped(model, ["head", "trunk"]) as expected, tapped(native, ["head", "trunk"]) as taps:
+        np.testing.assert_array_equal(native.enhance(low), model.enhance(low))
+    for name in ("head", "trunk"):
+        np.testing.assert_array_equal(taps.features[name], expected.features[name])
+
+
+@pytest.fixture(params=[ms.PYNATIVE_MODE, ms.GRAPH_MODE], ids=["", "after a training"])
+def mode(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The mode that MindSpore is found in."""
+    ms.set_context(mode=request.param)
+    yield
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+
+
+@pytest.mark.usefixtures("mode")
 def test_a_layer_inside_switches_to_pynative_and_says_so(
     model: Model, low: NDArray[np.float32]
 ) -> None:
     """Both ways agree within 1e-3 of 255: cell by cell sums are in another order. The activation
-    has a `bprop` of its own, for which MindSpore calls no hook."""
+    has a `bprop` of its own, for which MindSpore calls no hook, and in GRAPH_MODE it calls none."""
     expected, engine = model.enhance(low), model.engine
     with tapped(model, ["head", "trunk"]) as outside:
         model.enhance(low)
@@ -92,6 +115,7 @@ def test_numbers_of_features() -> None:
     assert numbers.spread == pytest.approx(features.std())
 
 
+@pytest.mark.usefixtures("mode")
 def test_gradients_agree_with_finite_differences() -> None:
     """The gradient of the loss by the tail's result is sign / count, whose norm is
     1 / sqrt(count)."""
