@@ -75,13 +75,15 @@ def timed(engine: str, picture: Path, target: Path) -> float:
 
 
 def python(*words: str) -> str:
-    """What a new process prints."""
+    """What a new process prints; it may keep its compiled modules, as a user's does."""
+    unset = "PYTHONDONTWRITEBYTECODE"
+    environment = {key: value for key, value in os.environ.items() if key != unset}
     done = subprocess.run(
         [sys.executable, *words],
         capture_output=True,
         text=True,
         timeout=LIMIT_SECONDS,
-        env={**os.environ, "SR_THREADS": str(THREADS)},
+        env={**environment, "SR_THREADS": str(THREADS)},
     )
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(words)}: {done.stderr[-1000:]}")
