@@ -15,7 +15,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from sr_app.cli import CONFIGS, PROJECT
+from sr_app.cli.train import CONFIGS, PROJECT
 
 Command = Callable[..., tuple[int, str, str]]
 TINY = (

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from sr_app import report, threads
-from sr_app.cli import CONFIGS, PROJECT
+from sr_app.cli.train import CONFIGS, PROJECT
 from sr_app.parallel import launch
 
 README = (PROJECT / "README.md").read_text()

@@ -1,6 +1,5 @@
 """Colours under transparent pixels mean nothing, and must not leak into what is seen."""
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +18,8 @@ def without_hidden(color: NDArray[np.float32], alpha: NDArray[np.float32]) -> ND
     known = (alpha[..., 0] > 0).astype(np.float32)
     if known.all():
         return color
+    import cv2  # it takes a while to load, and few pictures need it
+
     filled = np.where(known[..., None] > 0, color, 0)
     for _ in range(BLEED):
         weight = cv2.boxFilter(known, -1, (3, 3), normalize=False, borderType=cv2.BORDER_CONSTANT)

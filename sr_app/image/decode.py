@@ -9,7 +9,6 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageCms, ImageFile, TiffImagePlugin
@@ -262,6 +261,8 @@ def _decode_deep(path: Path, image: ImageFile.ImageFile, index: int) -> NDArray[
     """16 bits a sample, and float."""
     if image.format == "HEIF":
         return _decode_deep_heif(path, index)
+    import cv2  # it takes a while to load, and few pictures need it
+
     data = np.memmap(path, np.uint8, "r")
     cv2.setLogLevel(0)  # it is told as an error
     if isinstance(image, TiffImagePlugin.TiffImageFile):
