@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import sys
@@ -317,8 +318,10 @@ def evaluate(words: list[str]) -> int:
             raise ConfigError(f"--ensemble is for networks; {BICUBIC} has nothing to average")
         scale = given["scale"] or 2
         methods = {BICUBIC: scoring.bicubic(scale)}
+        checkpoint = None
     else:
-        model = _model(given["checkpoint"] or _newest(given["scale"]), given["scale"])
+        checkpoint = given["checkpoint"] or _newest(given["scale"])
+        model = _model(checkpoint, given["scale"])
         scale = model.scale
         name = model.name + ("+" if given["ensemble"] else "")
         enhance = ensemble(model.enhance) if given["ensemble"] else model.enhance
@@ -334,7 +337,8 @@ def evaluate(words: list[str]) -> int:
         return 0
     print(f"\n{report.text_table(sets)}")
     if given["json"]:
-        result = {"scale": scale, "sets": [each.as_dict() for each in sets]}
+        file = None if checkpoint is None else _checkpoint_file(Path(checkpoint))
+        result = scoring.record(shlex.join(["python", "eval.py", *words]), file, loaded, sets)
         _write_text(Path(given["json"]), json.dumps(result, indent=2, ensure_ascii=False) + "\n")
     if given["csv"]:
         _write_text(Path(given["csv"]), report.csv_table(sets))
@@ -699,17 +703,21 @@ def _parse(parser: ArgumentParser, words: list[str]) -> dict[str, Any]:
 def _model(given: Path | str, scale: int | None) -> "Model":
     """The network of a checkpoint file or of a run's folder; of `scale`, if one is asked for."""
     from sr_app.inference.model import Model
-    from sr_app.training.checkpoint import BEST, LATEST
 
     path = Path(given)
-    if path.is_dir():
-        best = path / BEST if (path / BEST).exists() else path / LATEST  # stopped before it scored
-        model = Model.load(best, path.name)
-    else:
-        model = Model.load(path)
+    model = Model.load(_checkpoint_file(path), path.name if path.is_dir() else None)
     if scale not in (None, model.scale):
         raise ConfigError(f"--scale {scale} was asked for, but {path} enlarges x{model.scale}")
     return model
+
+
+def _checkpoint_file(path: Path) -> Path:
+    """The file itself, or the best of a run's folder (the latest, if it never scored)."""
+    if not path.is_dir():
+        return path
+    from sr_app.training.checkpoint import BEST, LATEST
+
+    return path / BEST if (path / BEST).exists() else path / LATEST
 
 
 def _newest(scale: int | None) -> Path:
