@@ -73,29 +73,23 @@ def ship(run: Path, name: str) -> None:
         weights.write(path, whole, numbers)
         return path
 
+    shipped, scores = ROOT / "checkpoints", Path("results") / f"{name}.json"
+    half = score(write(shipped, "float16").relative_to(ROOT), scores)
     with tempfile.TemporaryDirectory() as folder:
-        whole = means(write(Path(folder), "float32"), name)
-        half = means(write(Path(folder), "float16"), name)
+        whole = score(write(Path(folder), "float32"), Path(folder) / scores.name)
     lost = {each: whole[each] - half[each] for each in SETS}
     print(f"float16 costs {', '.join(f'{loss:.4f} dB on {each}' for each, loss in lost.items())}")
-    target = write(ROOT / "checkpoints", "float16" if max(lost.values()) <= LOSS else "float32")
-    score(target.relative_to(ROOT), Path("results") / f"{name}.json")
+    if max(lost.values()) > LOSS:
+        score(write(shipped, "float32").relative_to(ROOT), scores)
 
 
-def means(checkpoint: Path, name: str) -> dict[str, float]:
-    """PSNR in dB of each set."""
-    file = checkpoint.with_suffix(".json")
-    score(checkpoint, file)
-    return {
-        each["set"]: each["mean"][name]["psnr"] for each in json.loads(file.read_text())["sets"]
-    }
-
-
-def score(checkpoint: Path, file: Path) -> None:
-    """Scores by eval.py, as JSON."""
+def score(checkpoint: Path, file: Path) -> dict[str, float]:
+    """Scores by eval.py, as JSON; returns the PSNR in dB of each set."""
     words = ["eval", "--checkpoint", str(checkpoint), "--sets", ",".join(SETS), "--json", str(file)]
     if sr_app(words) != 0:
         raise ValueError(f"{checkpoint}: eval.py failed")
+    sets = json.loads(file.read_text())["sets"]
+    return {each["set"]: each["mean"][checkpoint.stem]["psnr"] for each in sets}
 
 
 def origin_of(run: Path, read: Weights, name: str) -> dict[str, Any]:

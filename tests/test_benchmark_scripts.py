@@ -41,7 +41,7 @@ def test_a_script_gives_finite_positive_figures(script: str, tmp_path: Path) -> 
     )
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads(file.read_text())
-    assert set(record) == {"machine", "versions", "command", "settings", "figures"}
+    assert set(record) == {"machine", "versions", "commit", "command", "settings", "figures"}
     figures = list(numbers(record["figures"]))
     assert len(figures) > 5
     assert all(math.isfinite(figure) and figure > 0 for figure in figures), record["figures"]
