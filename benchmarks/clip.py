@@ -22,7 +22,7 @@ from trials import Outcome, Trial
 
 RISE = 3.0
 DEPTHS, RESIDUAL_SCALES = (8, 16, 32), (1.0, 0.1)
-RATES = (1e-3, 4e-3, 1.6e-2, 6.4e-2)
+RATES = (1e-3, 4e-3, 8e-3, 1.6e-2)
 NORMS: tuple[float | None, ...] = (None, 100.0, 10.0, 1.0)
 FEATURES, STEPS = 16, 300
 Key = tuple[int, float, float, float | None]

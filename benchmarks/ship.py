@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import yaml
 from tables import ROOT, SETS, giga, markdown, multiply_adds, result
+from trials import config_of
 
 from sr_app.cli import CONFIGS
 from sr_app.cli import main as sr_app
@@ -29,7 +30,6 @@ from sr_app.nets import weights
 from sr_app.nets.weights import Weights
 from sr_app.origin import machine, sha256
 from sr_app.training.checkpoint import LATEST, STATE
-from sr_app.training.config import RunConfig
 from sr_app.training.journal import METRICS
 
 Numbers = Literal["float32", "float16"]
@@ -130,12 +130,7 @@ def named(spec: str) -> str:
 
 def command(settings: dict[str, Any], name: str) -> str:
     """What to type for these settings: the config's file, and what differs from it."""
-    from jsonargparse import ArgumentParser
-
-    parser = ArgumentParser()
-    parser.add_class_arguments(RunConfig, "run")
-    text = yaml.safe_load((CONFIGS / f"{name}.yaml").read_text())
-    usual = asdict(parser.instantiate_classes(parser.parse_object({"run": text})).run)
+    usual = asdict(config_of(yaml.safe_load((CONFIGS / f"{name}.yaml").read_text())))
     words = [f"--{key} {value}" for key, value in differences(usual, settings)]
     return " ".join(["python train.py --config", f"configs/{name}.yaml", *words])
 

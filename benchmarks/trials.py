@@ -12,12 +12,14 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jsonargparse import ArgumentParser
 from tqdm import tqdm
 
 from sr_app import threads
@@ -25,7 +27,11 @@ from sr_app.atomic import replacing
 from sr_app.image.resize import imresize
 from sr_app.places import cache_folder
 
+if TYPE_CHECKING:  # it loads MindSpore, which the scripts' own process doesn't need
+    from sr_app.training.config import RunConfig
+
 OUTCOME, LOG = "outcome.json", "log.txt"
+STOPPED = 130
 MIDDLE = 240  # side of the piece of a validation picture: divisible by 2, 3, 4
 
 Outcome = dict[str, Any]
@@ -87,6 +93,27 @@ def settings(given: argparse.Namespace, **changed: Any) -> dict[str, Any]:
     }
 
 
+def bicubic(given: argparse.Namespace) -> float:
+    """The PSNR in dB of bicubic x2 on the validation pictures."""
+    from sr_app.inference import evaluate
+
+    chosen = settings(given)["validation"]
+    pairs = _pairs(chosen["data"], 2, chosen["pictures"])
+    method = evaluate.bicubic(2)
+    scores = [evaluate.score_pair(method, pair, chosen["protocol"], 2).score for pair in pairs]
+    return evaluate.mean(scores).psnr
+
+
+def config_of(tree: dict[str, Any]) -> RunConfig:
+    """The settings that a tree such as a file in configs/ holds."""
+    from sr_app.training.config import RunConfig
+
+    parser = ArgumentParser()
+    parser.add_class_arguments(RunConfig, "run")
+    config: RunConfig = parser.instantiate(parser.parse_object({"run": tree})).run
+    return config
+
+
 def _finished(trial: Trial, folder: Path) -> Outcome | None:
     """What is kept of a trial with these settings."""
     file = folder / trial.name / OUTCOME
@@ -114,8 +141,6 @@ def _run(trial: Trial, folder: Path) -> Outcome:
 
 
 def _train(trial: Trial, place: Path) -> Outcome:
-    from jsonargparse import ArgumentParser
-
     from sr_app.data.cache import open_cache
     from sr_app.data.folders import find
     from sr_app.errors import TrainingError
@@ -124,21 +149,21 @@ def _train(trial: Trial, place: Path) -> Outcome:
     from sr_app.inference.model import Model
     from sr_app.nets.table import make
     from sr_app.nets.weights import Arrays, gather
-    from sr_app.training.config import RunConfig
     from sr_app.training.loop import train
 
-    parser = ArgumentParser()
-    parser.add_class_arguments(RunConfig, "run")
-    config = parser.instantiate_classes(parser.parse_object({"run": trial.settings})).run
+    config = config_of(trial.settings)
     scale, protocol = config.network.scale, config.validation.protocol
     pairs = _pairs(config.validation.data, scale, config.validation.pictures)
     model = Model(config.network, gather(make(config.network)), "validation")
     upscale = evaluate.network(model.enhance)
+    parent = os.getppid()
     clock: list[tuple[float, float]] = []
     scores: list[float] = []
     last: Arrays = {}
 
     def validate(arrays: Arrays) -> Score:
+        if os.getppid() != parent:
+            os._exit(STOPPED)  # nobody waits for it any more
         began = time.process_time()
         last.update(arrays)
         model.fill(arrays)
@@ -153,13 +178,13 @@ def _train(trial: Trial, place: Path) -> Outcome:
     try:
         progress = train(config, place, pixels, validate, print)
         if progress.step < config.steps:
-            raise KeyboardInterrupt
+            os._exit(STOPPED)  # asked to stop: an exception would only end this trial
     except TrainingError as error:
         end = str(error)
     records = [json.loads(line) for line in (place / "metrics.jsonl").read_text().splitlines()]
     steps = [record for record in records if "skipped" in record]
     validated = [record["step"] for record in records if "psnr" in record]
-    between = sum(after[0] - before[1] for before, after in zip(clock, clock[1:], strict=False))
+    between = sum(after[0] - before[1] for before, after in pairwise(clock))
     return {
         "end": end,
         "curve": list(zip(validated, scores, strict=False)),
@@ -207,8 +232,3 @@ def dead_units(config: Any, arrays: dict[str, Any], pairs: Sequence[Any]) -> lis
             highest[number] = np.maximum(highest[number], inner.max((0, 2, 3)).asnumpy())
             x = x + config.residual_scale * block.conv2(ops.relu(inner))
     return [float((each <= 0).mean()) for each in highest]
-
-
-def as_tree(config: Any) -> dict[str, Any]:
-    """A settings dataclass as a tree."""
-    return asdict(config)
