@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import record
 import trials
-from tables import multiply_adds
+from case import multiply_adds
 from trials import Outcome, Trial
 
 SHAPES = ((4, 16), (16, 16), (4, 32), (8, 32), (16, 32), (8, 48), (4, 64), (8, 64))
@@ -50,7 +50,7 @@ def main() -> None:
     bicubic = trials.bicubic(given)
     figures = {
         f"{blocks} x {features}": {
-            "multiply_adds": multiply_adds({"blocks": blocks, "features": features, "scale": 2}),
+            "multiply_adds": multiply_adds(blocks, features, scale=2),
             "milliseconds": 1000 * seconds[blocks, features],
             "trained": {
                 f"{budget:g} s": trained(named[(blocks, features), budget], outcomes)
@@ -59,8 +59,8 @@ def main() -> None:
         }
         for blocks, features in shapes
     }
-    print("\n" + record.table(*table(figures, bicubic)))
     settings = {"side": SIDE, "bicubic": bicubic, "data": given.data, "batch": 4, "patch": 24}
+    print("\n" + record.table(*table({"settings": settings, "figures": figures})))
     record.write(given, settings, figures)
 
 
@@ -113,17 +113,18 @@ def picture_seconds(shapes: tuple[Shape, ...], side: int) -> dict[Shape, float]:
     return best
 
 
-def table(figures: dict[str, Any], bicubic: float) -> tuple[list[str], list[list[str]]]:
-    """Head and rows for the screen."""
+def table(found: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Head and rows, for the screen and for docs/light_network.md."""
+    figures, bicubic = found["figures"], found["settings"]["bicubic"]
     budgets = list(next(iter(figures.values()))["trained"])
-    head = ["shape", "ms", *(f"dB after {budget}" for budget in budgets), "gain / ms"]
+    head = ["blocks x features", "ms", *(f"dB after {budget}" for budget in budgets)]
     rows = []
     for name, figure in figures.items():
-        each = [figure["trained"][budget] for budget in budgets]
-        psnr = [f"{trained['psnr']:.2f}" for trained in each]
-        ratio = f"{(each[-1]['psnr'] - bicubic) / figure['milliseconds']:.4f}"
-        rows.append([name, f"{figure['milliseconds']:.0f}", *psnr, ratio])
-    return head, rows
+        scores = [figure["trained"][budget]["psnr"] for budget in budgets]
+        gain = 1000 * (scores[-1] - bicubic) / figure["milliseconds"]
+        cells = [f"{score:.2f}" for score in scores]
+        rows.append([name, f"{figure['milliseconds']:.0f}", *cells, f"{gain:.1f}"])
+    return [*head, "mdB above bicubic / ms"], rows
 
 
 if __name__ == "__main__":

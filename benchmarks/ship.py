@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from tables import ROOT, SETS, giga, markdown, multiply_adds, result
+from tables import ROOT, SETS, giga, markdown, of_network, result
 from trials import config_of
 
 from sr_app.cli import CONFIGS
@@ -179,7 +179,7 @@ def facts(name: str) -> str:
     settings = record["config"]
     batch = settings["batch"]
     size = f"{batch['size']} patches of {batch['patch']} x {batch['patch']} pixels"
-    operations = giga(multiply_adds(asdict(config)))
+    operations = giga(of_network(asdict(config)))
     rows = [
         [each["set"], each["protocol"], *(shown(each["mean"][by]) for by in ("bicubic", name))]
         for each in scores["sets"]

@@ -1,6 +1,6 @@
-"""README's tables, made from results/: python benchmarks/tables.py [--write].
+"""The documents' tables, made from results/: python benchmarks/tables.py [--write].
 
-Each stands in README between its mark and `<!-- end -->`; tests/test_readme.py holds them equal.
+Each stands between its mark and `<!-- end -->`; tests/test_readme.py holds them equal.
 """
 
 from __future__ import annotations
@@ -12,45 +12,58 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import clip
+import leak
+import shape
+from case import STAGES, multiply_adds
+
 ROOT = Path(__file__).parent.parent
-RESULTS, README = ROOT / "results", ROOT / "README.md"
-OUTPUT = 1280 * 720  # pixels of the picture for which the field counts multiply-adds
+RESULTS, README, LIGHT = ROOT / "results", ROOT / "README.md", ROOT / "docs" / "light_network.md"
 SETS = ("Set5", "Set14", "B100")
-STAGES = {2: (2,), 3: (3,), 4: (2, 2)}
+Blocks = dict[str, Callable[[], str]]
+"""What makes each table, by its mark."""
 
 
 def main() -> None:
-    """Print the tables, or write them into README."""
+    """Print the tables, or write them into their documents."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--write", action="store_true", help="into README")
-    if parser.parse_args().write:
-        README.write_text(written(README.read_text()))
-    else:
-        print("\n\n".join(f"{mark}\n{make()}" for mark, make in blocks().items()))
+    parser.add_argument("--write", action="store_true", help="into the documents")
+    given = parser.parse_args()
+    for document, blocks in documents().items():
+        if given.write:
+            document.write_text(written(document.read_text(), blocks))
+        else:
+            print("\n\n".join(f"{mark}\n{make()}" for mark, make in blocks.items()))
 
 
-def blocks() -> dict[str, Callable[[], str]]:
-    """What makes each block, by its mark in README."""
-    of_files = {
-        "train_step": train_step,
-        "latency": latency,
-        "ranks": ranks,
-        "upscale": upscale,
+def documents() -> dict[Path, Blocks]:
+    """The tables of each document."""
+    scores: Blocks = {
+        f"scores x{scale}": partial(scores_table, scale) for scale in STAGES if scored(scale)
     }
-    scores = {f"scores x{scale}": partial(scores_table, scale) for scale in STAGES if scored(scale)}
-    files = {f"results/{name}.json": make for name, make in of_files.items()}
-    return {**scores, **files, "hybrid": hybrid}
+    files: Blocks = {
+        "results/train_step.json": train_step,
+        "results/latency.json": latency,
+        "results/ranks.json": ranks,
+        "results/upscale.json": upscale,
+        "results/leak.json": lambda: markdown(*leak.table(result("leak")["figures"])),
+        "results/clip.json": lambda: markdown(*clip.table(result("clip")["figures"])),
+    }
+    return {
+        README: {**scores, **files, "hybrid": hybrid},
+        LIGHT: {"results/shape.json": lambda: markdown(*shape.table(result("shape")))},
+    }
 
 
-def written(text: str) -> str:
-    """The document with its tables made anew; ValueError for a mark that it lacks."""
-    for mark, make in blocks().items():
+def written(text: str, blocks: Blocks) -> str:
+    """A document with its tables made anew; ValueError for a mark that it lacks."""
+    for mark, make in blocks.items():
         head, begin, rest = text.partition(f"<!-- {mark} -->\n")
         _, end, tail = rest.partition("\n<!-- end -->")
         if not begin or not end:
-            raise ValueError(f"README has no block <!-- {mark} --> ... <!-- end -->")
+            raise ValueError(f"there is no block <!-- {mark} --> ... <!-- end -->")
         text = f"{head}{begin}{make()}{end}{tail}"
     return text
 
@@ -94,7 +107,7 @@ def ours_row(scores: dict[str, Any]) -> tuple[int, list[str]]:
     name = Path(checkpoint["file"]).stem
     psnr = [f"**{each['mean'][name]['psnr']:.2f}**" for each in in_order(scores)]
     parameters = checkpoint["parameters"]
-    operations = multiply_adds(checkpoint["network"])
+    operations = of_network(checkpoint["network"])
     return parameters, [f"**{name}**, ours", thousands(parameters), giga(operations), *psnr]
 
 
@@ -111,15 +124,9 @@ def in_order(scores: dict[str, Any]) -> list[dict[str, Any]]:
     return [by_name[name] for name in SETS]
 
 
-def multiply_adds(network: dict[str, Any]) -> float:
-    """Of an EDSR of that shape for an output of 1280 x 720, as the field counts them."""
-    features, scale = network["features"], network["scale"]
-    pixels = OUTPUT / scale**2
-    total = pixels * 9 * (3 * features + (2 * network["blocks"] + 1) * features**2)
-    for factor in STAGES[scale]:
-        total += pixels * 9 * (features * factor) ** 2
-        pixels *= factor**2
-    return float(total + pixels * 9 * 3 * features)
+def of_network(network: dict[str, Any]) -> float:
+    """Multiply-adds of a network by its description."""
+    return multiply_adds(network["blocks"], network["features"], network["scale"])
 
 
 def thousands(number: float) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tables
 from PIL import Image
 
-from benchmarks import tables
 from sr_app import threads
 from sr_app.cli import CONFIGS, PROJECT
 from sr_app.nets.edsr import EDSRConfig
@@ -92,9 +92,11 @@ def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monke
     assert names["pixels"].shape == (72, 90, 3)
 
 
-def test_the_tables_are_made_from_the_results() -> None:
+@pytest.mark.parametrize("document", tables.documents(), ids=lambda path: path.name)
+def test_the_tables_are_made_from_the_results(document: Path) -> None:
     """What `python benchmarks/tables.py --write` would write is what stands there."""
-    assert tables.written(README) == README
+    text = document.read_text()
+    assert tables.written(text, tables.documents()[document]) == text
 
 
 def test_there_is_a_table_of_scores_for_each_shipped_network() -> None:
@@ -102,7 +104,7 @@ def test_there_is_a_table_of_scores_for_each_shipped_network() -> None:
         scores = tables.result(checkpoint.stem)
         assert scores["checkpoint"]["sha256"] == sha256(checkpoint)
         assert [each["set"] for each in scores["sets"]] == ["Set5", "Set14", "B100"]
-        block = tables.blocks()[f"scores x{scores['scale']}"]()
+        block = tables.documents()[tables.README][f"scores x{scores['scale']}"]()
         assert f"| **{checkpoint.stem}**, ours |" in block
 
 
@@ -110,7 +112,7 @@ def test_multiply_adds_are_counted_as_the_field_does() -> None:
     """EDSR-baseline's in the tables of its peers (IMDN, CARN): 316, 160, 114 G."""
     published = tables.result("published")["models"]["EDSR-baseline"]
     for scale, wanted in ((2, 316.3e9), (3, 160.2e9), (4, 114.2e9)):
-        counted = tables.multiply_adds({"blocks": 16, "features": 64, "scale": scale})
+        counted = tables.multiply_adds(blocks=16, features=64, scale=scale)
         assert counted == pytest.approx(wanted, rel=2e-3)
         assert counted == pytest.approx(published[f"x{scale}"]["multiply_adds"], abs=0.06e9)
         assert EDSRConfig(scale=scale).parameters == published[f"x{scale}"]["parameters"]

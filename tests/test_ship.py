@@ -1,14 +1,14 @@
 """Shipping a run's network: its file, its scores, its card."""
 
-import importlib
 import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+import ship
+import tables
 from PIL import Image
 
 from sr_app.cli import PROJECT
@@ -21,12 +21,6 @@ TINY = (
 )
 
 
-@pytest.fixture
-def ship(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(PROJECT / "benchmarks")
-    return importlib.import_module("ship")
-
-
 def noise(folder: Path) -> None:
     folder.mkdir(parents=True)
     pixels = np.random.default_rng(0).integers(0, 256, (48, 60, 3), np.uint8)
@@ -37,7 +31,6 @@ def test_a_run_is_shipped(
     command: Callable[..., tuple[int, str, str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    ship: ModuleType,
 ) -> None:
     monkeypatch.setenv("SR_DATA", str(tmp_path / "shared"))
     noise(tmp_path / "shared/train/CC0_patches384")
@@ -50,7 +43,7 @@ def test_a_run_is_shipped(
     assert command("train", *words, *TINY)[0] == 0
 
     monkeypatch.setattr(ship, "ROOT", tmp_path)
-    monkeypatch.setattr(sys.modules["tables"], "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(tables, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(sys, "argv", ["ship.py", "run", "edsr_light_x2"])
     ship.main()
 
@@ -86,7 +79,6 @@ def test_what_was_trained_on_anything_else_is_not_shipped(
     pictures: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    ship: ModuleType,
 ) -> None:
     words = ("--config", PROJECT / "configs/edsr_light_x2.yaml", "--data", pictures)
     assert command("train", *words, "--run", "run", *TINY, "--steps", 1)[0] == 0
@@ -98,7 +90,7 @@ def test_what_was_trained_on_anything_else_is_not_shipped(
     assert not list((tmp_path / "checkpoints").iterdir())
 
 
-def test_the_cards_are_made_from_the_files(ship: ModuleType) -> None:
+def test_the_cards_are_made_from_the_files() -> None:
     files = list((PROJECT / "checkpoints").glob("*.safetensors"))
     assert files
     for file in files:
