@@ -96,5 +96,5 @@ def test_the_cards_are_made_from_the_files() -> None:
     for file in files:
         card = file.with_suffix(".md").read_text()
         assert sha256(file) in card
-        if ship.BEGIN in card:
+        if "command" in weights.read(file).record:  # the first was shipped before the script
             assert f"{ship.BEGIN}\n{ship.facts(file.stem)}\n{ship.END}" in card
