@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import os
-import platform
 import sys
 import tempfile
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from sr_app.origin import machine, origin
 
 RESULTS = Path(__file__).parent.parent / "results"
 PACKAGES = ("sr_app", "mindspore", "torch", "onnxruntime", "openvino", "numpy")
@@ -34,13 +32,12 @@ def arguments(doc: str | None) -> argparse.ArgumentParser:
 def write(given: argparse.Namespace, settings: dict[str, Any], figures: dict[str, Any]) -> None:
     """Write the figures with everything that they depend on, where the arguments say."""
     record = {
-        "machine": {"processor": processor(), "cores": os.cpu_count()},
-        "versions": {"python": platform.python_version(), **_versions()},
+        **origin(PACKAGES),
         "command": " ".join(["python", f"benchmarks/{_script()}", *sys.argv[1:]]),
         "settings": settings,
         "figures": figures,
     }
-    print(f"\n{processor()}, {os.cpu_count()} cores")
+    print("\n{processor}, {cores} cores".format(**machine()))
     path = given.json or (None if given.quick else RESULTS / _script().with_suffix(".json"))
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,21 +74,5 @@ def on_ranks(script: str, ranks: int, small: bool) -> dict[str, Any]:
         return figures
 
 
-def processor() -> str:
-    """The processor's name, from Linux where it tells."""
-    with contextlib.suppress(OSError, StopIteration):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(": ")[1] for line in lines if line.startswith("model name"))
-    return platform.processor() or platform.machine()
-
-
 def _script() -> Path:
     return Path(Path(sys.argv[0]).name)
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        with contextlib.suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found

@@ -4,7 +4,6 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,18 +38,6 @@ def text_table(sets: Sequence[SetScores]) -> str:
         lines.append(f"{each.name:<16}{len(each.pictures):>9}{cells}{gain}")
     for protocol in sorted({each.protocol for each in sets}):
         lines.append(f"PSNR in dB / SSIM; protocol {protocol}: {PROTOCOLS[protocol].description}")
-    return "\n".join(lines)
-
-
-def markdown_table(result: dict[str, Any]) -> str:
-    """README's table from the JSON that `eval --json` wrote: a row a set, PSNR/SSIM."""
-    first = result["sets"][0]["mean"]
-    lines = [f"| set | {' | '.join(first)} | gain |", "|---" * (len(first) + 2) + "|"]
-    for each in result["sets"]:
-        means = {method: Score(**score) for method, score in each["mean"].items()}
-        cells = " | ".join(_short(score) for score in means.values())
-        gain = list(means.values())[-1].psnr - means[BICUBIC].psnr
-        lines.append(f"| {each['set']} | {cells} | {gain:+.2f} dB |")
     return "\n".join(lines)
 
 

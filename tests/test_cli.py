@@ -1,6 +1,7 @@
 """The command line from end to end, and how it tells what is wrong."""
 
 import csv
+import hashlib
 import io
 import json
 import os
@@ -16,6 +17,8 @@ import yaml
 from PIL import Image
 
 from sr_app.cli.train import CONFIGS, PROJECT
+from sr_app.data.cache import open_cache
+from sr_app.data.folders import find
 
 Command = Callable[..., tuple[int, str, str]]
 TINY = (
@@ -53,7 +56,13 @@ def test_train_score_and_upscale_end_to_end(command: Command, pictures: Path) ->
     assert "protocol benchmark: luma" in out
     result = json.loads(Path("a.json").read_text())
     assert result["scale"] == 2
+    assert result["command"].startswith("python eval.py --checkpoint run --sets ")
+    best = Path("run/best.safetensors")
+    assert result["checkpoint"]["sha256"] == hashlib.sha256(best.read_bytes()).hexdigest()
+    assert yaml.safe_load(result["checkpoint"]["config"]) == settings
+    assert result["versions"]["mindspore"] and result["machine"]["cores"]
     (scored,) = result["sets"]
+    assert scored["key"] == open_cache(find(str(pictures), 2), 2).key
     assert list(scored["pictures"]) == ["0", "1", "2"]
     for method in ("bicubic", "run"):
         each = [scores[method]["psnr"] for scores in scored["pictures"].values()]

@@ -1,6 +1,5 @@
 """README's commands run, and its figures are those of results/."""
 
-import json
 import re
 import shlex
 import subprocess
@@ -11,10 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tables
 from PIL import Image
 
-from sr_app import report, threads
+from sr_app import threads
 from sr_app.cli.train import CONFIGS, PROJECT
+from sr_app.nets.description import EDSRConfig
+from sr_app.origin import sha256
 from sr_app.parallel import launch
 
 README = (PROJECT / "README.md").read_text()
@@ -90,104 +92,37 @@ def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monke
     assert names["pixels"].shape == (72, 90, 3)
 
 
-def result(name: str) -> dict[str, object]:
-    loaded: dict[str, object] = json.loads((PROJECT / "results" / name).read_text())
-    return loaded
+@pytest.mark.parametrize("document", tables.documents(), ids=lambda path: path.name)
+def test_the_tables_are_made_from_the_results(document: Path) -> None:
+    """What `python benchmarks/tables.py --write` would write is what stands there."""
+    text = document.read_text()
+    assert tables.written(text, tables.documents()[document]) == text
 
 
-def block(name: str) -> str:
-    """What stands in README between the marks of a results file."""
-    found = re.search(rf"<!-- results/{name} -->\n(.*?)\n<!-- end -->", README, re.DOTALL)
-    assert found, f"README has no block for {name}"
-    return found[1]
+def test_there_is_a_table_of_scores_for_each_shipped_network() -> None:
+    for checkpoint in (PROJECT / "checkpoints").glob("*.safetensors"):
+        scores = tables.result(checkpoint.stem)
+        assert scores["checkpoint"]["sha256"] == sha256(checkpoint)
+        assert [each["set"] for each in scores["sets"]] == ["Set5", "Set14", "B100"]
+        block = tables.documents()[tables.README][f"scores x{scores['scale']}"]()
+        assert f"| **{checkpoint.stem}**, ours |" in block
 
 
-def test_the_table_of_scores_is_made_from_its_results() -> None:
-    scores = result("edsr_light_x2.json")
-    assert block("edsr_light_x2.json") == report.markdown_table(scores)
+def test_multiply_adds_are_counted_as_the_field_does() -> None:
+    """EDSR-baseline's in the tables of its peers (IMDN, CARN): 316, 160, 114 G."""
+    published = tables.result("published")["models"]["EDSR-baseline"]
+    for scale, wanted in ((2, 316.3e9), (3, 160.2e9), (4, 114.2e9)):
+        counted = tables.multiply_adds(blocks=16, features=64, scale=scale)
+        assert counted == pytest.approx(wanted, rel=2e-3)
+        assert counted == pytest.approx(published[f"x{scale}"]["multiply_adds"], abs=0.06e9)
+        assert EDSRConfig(scale=scale).parameters == published[f"x{scale}"]["parameters"]
 
 
 def test_the_first_sentence_is_the_measured_number() -> None:
-    set5 = result("edsr_light_x2.json")["sets"][0]
+    set5 = tables.result("edsr_light_x2")["sets"][0]
     assert set5["set"] == "Set5"
     ours, bicubic = set5["mean"]["edsr_light_x2"]["psnr"], set5["mean"]["bicubic"]["psnr"]
     assert f"**{ours:.2f} dB on Set5 x2**, {ours - bicubic:.1f} dB above bicubic" in README
-
-
-def test_the_table_of_speed_is_made_from_its_results() -> None:
-    others = ["PyTorch", "PyTorch channels_last", "PyTorch compiled", "MindSpore's operators"]
-    lines = [f"| batch | ours / {' | / '.join(others)} | GFLOP/s | peak memory |"]
-    lines.append("|" + "---|" * (len(others) + 3))
-    for batch, sides in result("train_step.json")["figures"].items():
-        ratios = [f"{sides[name]['ours_over_it']['median']:.2f}" for name in others]
-        rates = [f"{sides[name]['gflops']['median']:.0f}" for name in ("ours", "a matrix product")]
-        memory = [f"{sides[name]['peak_mb']:.0f}" for name in ("ours", "ours, low memory")]
-        memory += [f"{sides['PyTorch']['peak_mb']:.0f}"]
-        lines.append(
-            f"| {batch.removeprefix('batch ')} | {' | '.join(ratios)} "
-            f"| {' / '.join(rates)} | {' / '.join(memory)} MB |"
-        )
-    assert block("train_step.json") == "\n".join(lines)
-
-
-def test_the_table_of_latency_is_made_from_its_results() -> None:
-    figures = result("latency.json")["figures"]
-    names = list(next(iter(figures.values()))["sides"])
-    lines = ["| by | " + " | ".join(figures) + " |", "|" + "---|" * (len(figures) + 1)]
-    for name in names:
-        sides = [size["sides"][name] for size in figures.values()]
-        cells = [
-            f"{side['milliseconds']['median']:.0f} ms, {side['over_best_peer']:.2f}"
-            for side in sides
-        ]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    assert block("latency.json") == "\n".join(lines)
-
-
-def test_the_table_of_upscaling_is_made_from_its_results() -> None:
-    names = {"sr_app": "ours", "pillow": "bicubic, Pillow", "realcugan": "Real-CUGAN, ncnn"}
-    lines = ["| picture | by | first, new process | next | a megapixel | peak memory |"]
-    lines.append("|---|---|---|---|---|---|")
-    for size, sides in result("upscale.json")["figures"].items():
-        for name, each in sides.items():
-            lines.append(
-                f"| {size} | {names[name]} | {each['cold_seconds']:.1f} s "
-                f"| {each['warm_seconds']:.2f} s | {each['warm_seconds_a_megapixel']:.1f} s "
-                f"| {each['peak_mb']:.0f} MB |"
-            )
-    assert block("upscale.json") == "\n".join(lines)
-
-
-def test_the_table_of_ranks_is_made_from_its_results() -> None:
-    lines = [
-        "| processes | what | ms, buckets / each tensor | gain | all-reduces |",
-        "|" + "---|" * 5,
-    ]
-    for world, measured in result("ranks.json")["figures"].items():
-        for what, sides in measured.items():
-            if world == "1 process" or what.startswith("norm"):
-                continue
-            ours, single = sides["buckets"], sides["each tensor"]
-            one, other = (side["milliseconds"] for side in (ours, single))
-            lines.append(
-                f"| {world.partition(' ')[0]} | {what} | {one:.1f} / {other:.1f} "
-                f"| {other / one - 1:+.0%} | {ours['collectives']} / {single['collectives']} |"
-            )
-    assert block("ranks.json") == "\n".join(lines)
-
-
-def test_the_table_of_memory_is_made_from_its_results() -> None:
-    lines = ["| ranks | held, counted | | peak memory, measured | |", "|" + "---|" * 5]
-    figures = result("memory.json")["figures"]
-    whole = figures["tensor 1"]
-    for name, sizes in figures.items():
-        cells = [
-            cell
-            for what in ("together", "peak")
-            for cell in (f"{sizes[what]:.0f} MB", f"{sizes[what] / whole[what] - 1:+.0%}")
-        ]
-        lines.append(f"| {name.removeprefix('tensor ')} | {' | '.join(cells)} |")
-    assert block("memory.json") == "\n".join(lines)
 
 
 @pytest.mark.slow

@@ -1,12 +1,13 @@
 """The command `eval`."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from sr_app.cli.models import add_engine, load_model, newest
+from sr_app.cli.models import add_engine, checkpoint_file, load_model, newest
 from sr_app.cli.options import Scale, parse, parser_of
 from sr_app.cli.outputs import folder_at, require_writable, write_text
 from sr_app.cli.ranks import add_devices, devices_of, launch_and_tidy, mesh_of
@@ -74,6 +75,7 @@ def evaluate(words: list[str]) -> int:
             raise ConfigError(f"--ensemble is for networks; {BICUBIC} has nothing to average")
         scale = given["scale"] or 2
         methods = {BICUBIC: scoring.bicubic(scale)}
+        checkpoint = None
     else:
         checkpoint = given["checkpoint"] or newest(given["scale"])
         model = load_model(checkpoint, given["scale"], given["engine"], given["mode"])
@@ -93,7 +95,8 @@ def evaluate(words: list[str]) -> int:
         return 0
     print(f"\n{report.text_table(sets)}")
     if given["json"]:
-        result = {"scale": scale, "sets": [each.as_dict() for each in sets]}
+        file = None if checkpoint is None else checkpoint_file(Path(checkpoint))
+        result = scoring.record(shlex.join(["python", "eval.py", *words]), file, loaded, sets)
         write_text(Path(given["json"]), json.dumps(result, indent=2, ensure_ascii=False) + "\n")
     if given["csv"]:
         write_text(Path(given["csv"]), report.csv_table(sets))

@@ -99,10 +99,7 @@ def open_cache(pictures: PictureSet, scale: int, progress: Progress | None = Non
                     _build(base, pictures, scale, stamps, progress)
                     opened = _open(base, pictures, scale)
     except OSError as error:
-        raise DataError(
-            f"the pixel cache of {pictures.name} can't be made in {folder}: {error}. Mend that, or "
-            "set SR_CACHE to another folder."
-        ) from error
+        raise _unusable(pictures, folder, error) from error
     if opened is None:
         raise DataError(
             f"{base}.pixels was damaged while it was written: check that disk, or set SR_CACHE "
@@ -112,6 +109,27 @@ def open_cache(pictures: PictureSet, scale: int, progress: Progress | None = Non
 
 
 # --- the key ------------------------------------------------------------------------------------
+
+
+def content_key(pictures: PictureSet, scale: int) -> str:
+    """A digest of all files' bytes and the scale: that of their cache, where there is one.
+
+    Raises DataError for a cache folder that can't be written or a file that changes meanwhile,
+    PictureError for one that can't be read.
+    """
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return _content_key(pictures, scale, folder, _stamps(pictures))
+    except OSError as error:
+        raise _unusable(pictures, folder, error) from error
+
+
+def _unusable(pictures: PictureSet, folder: Path, error: OSError) -> DataError:
+    return DataError(
+        f"the pixel cache of {pictures.name} can't be made in {folder}: {error}. Mend that, or "
+        "set SR_CACHE to another folder."
+    )
 
 
 def _content_key(pictures: PictureSet, scale: int, folder: Path, stamps: list[str]) -> str:

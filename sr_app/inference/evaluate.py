@@ -1,17 +1,23 @@
 """Scores of a method on a benchmark set, by a named protocol."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 
+from sr_app import origin
 from sr_app.data.benchmarks import BenchmarkSet, Pair
+from sr_app.data.cache import content_key
 from sr_app.image.metrics import PROTOCOLS, Score
 from sr_app.image.resize import imresize
 from sr_app.inference.model import Enhance, to_uint8
+from sr_app.nets import weights
+from sr_app.nets.table import name_of
 from sr_app.parallel.mesh import ALONE, Mesh
 
 Upscale = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
@@ -97,6 +103,44 @@ def score_set(
 
     scores = mesh.spread(len(pictures), score)
     return SetScores(pictures.name, protocol, dict(zip(pictures.names, scores, strict=True)))
+
+
+def record(
+    command: str,
+    checkpoint: Path | None,
+    pictures: Sequence[BenchmarkSet],
+    scores: Sequence[SetScores],
+) -> dict[str, Any]:
+    """For JSON: the scores on these sets, with what they depend on.
+
+    command: as one would type it. checkpoint: the network's file; None for bicubic alone.
+    """
+    return {
+        "command": command,
+        **origin.origin(),
+        "checkpoint": None if checkpoint is None else _described(checkpoint),
+        "scale": pictures[0].scale,
+        "sets": [
+            {**scored.as_dict(), "key": content_key(each.pictures, each.scale)}
+            for each, scored in zip(pictures, scores, strict=True)
+        ],
+    }
+
+
+def _described(checkpoint: Path) -> dict[str, Any]:
+    """A network's file: its content's digest, its shape, and its run's settings as text."""
+    about = {"file": checkpoint.name, "sha256": origin.sha256(checkpoint)}
+    if checkpoint.suffix != ".safetensors":  # exported: it holds no more
+        return about
+    read = weights.read(checkpoint)
+    trained = {key: value for key, value in read.record.items() if key != "config"}
+    return {
+        **about,
+        "network": {"name": name_of(read.config), **asdict(read.config)},
+        "parameters": read.config.parameters,
+        "config": yaml.safe_dump(read.record.get("config"), sort_keys=False),
+        "trained": trained,
+    }
 
 
 def mean(scores: Iterable[Score]) -> Score:

@@ -8,7 +8,7 @@ Nothing has to be retyped at use, and nothing in the file is ever executed.
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,19 +36,23 @@ class Weights:
     record: dict[str, Any] = field(default_factory=dict)
 
 
-def write(path: Path, weights: Weights) -> None:
-    """Write atomically; raises CheckpointError when the disk refuses."""
+def write(path: Path, weights: Weights, numbers: Literal["float32", "float16"] = "float32") -> None:
+    """Write atomically, in half of the space as float16; CheckpointError when the disk refuses."""
     about = {
         "format": FORMAT,
         "network": {"name": name_of(weights.config), **asdict(weights.config)},
         "value_range": VALUE_RANGE,
         "record": weights.record,
     }
-    write_arrays(path, weights.arrays, about)
+    arrays = {name: array.astype(numbers) for name, array in weights.arrays.items()}
+    write_arrays(path, arrays, about)
 
 
 def read(path: Path) -> Weights:
-    """Read and check; raises CheckpointError for a file that isn't one of ours, whole and valid."""
+    """Read and check; raises CheckpointError for a file that isn't one of ours, whole and valid.
+
+    What the file holds as float16 is float32 from here on.
+    """
     arrays, about = read_arrays(path)
     try:
         if about["value_range"] != VALUE_RANGE:
@@ -72,7 +76,9 @@ def read(path: Path) -> Weights:
             f"{path}: holds {held} numbers, but the network that it describes has "
             f"{config.parameters}"
         )
-    return Weights(config, arrays, record)
+    half = {name: array for name, array in arrays.items() if array.dtype == np.float16}
+    whole = {name: array.astype(np.float32) for name, array in half.items()}
+    return Weights(config, {**arrays, **whole}, record)
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], about: dict[str, Any]) -> None:

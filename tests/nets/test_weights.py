@@ -37,6 +37,20 @@ def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
         np.testing.assert_array_equal(read.arrays[name], array)
 
 
+def test_float16_takes_half_of_the_space_and_is_float32_again_when_read(tmp_path: Path) -> None:
+    """Off by the rounding to 11 bits, 2^-11 of a value (2^-24 near 0)."""
+    arrays = weights.gather(tiny())
+    whole, half = (tmp_path / f"{name}.safetensors" for name in ("whole", "half"))
+    weights.write(whole, Weights(tiny().config, arrays))
+    weights.write(half, Weights(tiny().config, arrays), "float16")
+    held = sum(array.size for array in arrays.values())
+    assert whole.stat().st_size - half.stat().st_size == pytest.approx(2 * held, abs=100)
+    for name, array in weights.read(half).arrays.items():
+        assert array.dtype == np.float32
+        np.testing.assert_allclose(array, arrays[name], rtol=2**-11, atol=2**-24)
+        assert (array != arrays[name]).any()
+
+
 def test_no_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no such checkpoint"):
         weights.read(tmp_path / "none.safetensors")
