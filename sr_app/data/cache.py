@@ -31,7 +31,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +67,14 @@ class PixelCache:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @cached_property
+    def fingerprints(self) -> list[list[str | int]]:
+        """Each picture's name and a checksum of some of its pixels: to tell which ones changed."""
+        return [
+            [name, _checksum(high.reshape(-1), blocks=2)]
+            for name, high in zip(self.names, self.highs, strict=True)
+        ]
 
     def low(self, index: int) -> Pixels:
         """The LR picture, (h, w, 3)."""
@@ -217,14 +225,14 @@ def _views(
     return tuple(lows), tuple(highs)
 
 
-def _checksum(pixels: Pixels) -> int:
+def _checksum(pixels: Pixels, blocks: int = 1024) -> int:
     """CRC-32 over 1024 blocks of 4 KB spread over the file (all of a file up to 4 MB).
 
     All 8 GB of DIV2K would take too long at each start; this finds what a crash or a bad disk
     leaves: parts that are missing or zero.
     """
     block = 4096
-    starts = np.linspace(0, max(pixels.size - block, 0), 1024).astype(np.int64)
+    starts = np.linspace(0, max(pixels.size - block, 0), blocks).astype(np.int64)
     crc = 0
     for start in np.unique(starts):
         crc = zlib.crc32(pixels[start : start + block].data, crc)

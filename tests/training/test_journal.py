@@ -9,6 +9,7 @@ import pytest
 from sr_app.errors import TrainingError
 from sr_app.image.metrics import Score
 from sr_app.training.journal import RECORD_EVERY, Journal
+from sr_app.training.progress import Taken
 
 
 def steps(path: Path) -> list[int]:
@@ -18,7 +19,7 @@ def steps(path: Path) -> list[int]:
 def test_records_are_means_over_their_steps(tmp_path: Path) -> None:
     with Journal(tmp_path, 0, RECORD_EVERY, patches=4) as journal:
         for step in range(1, RECORD_EVERY + 1):
-            journal.step(step, loss=float(step), norm=2.0, rate=1e-3, waited=0.0)
+            journal.step(step, Taken(float(step), 2.0, True), rate=1e-3, waited=0.0)
         journal.validation(RECORD_EVERY, Score(30.0, 0.9), "rgb")
     training, validation = map(json.loads, (tmp_path / "metrics.jsonl").read_text().splitlines())
     assert training["loss"] == (RECORD_EVERY + 1) / 2
@@ -30,7 +31,7 @@ def test_a_skipped_step_is_counted_and_not_in_the_means(tmp_path: Path) -> None:
     """So that each line is JSON: nan is not."""
     with Journal(tmp_path, 0, 3, patches=4) as journal:
         for step, loss in ((1, 2.0), (2, math.nan), (3, 4.0)):
-            journal.step(step, loss, norm=1.0, rate=1e-3, waited=0.0)
+            journal.step(step, Taken(loss, 1.0, loss == loss), rate=1e-3, waited=0.0)
     record = json.loads((tmp_path / "metrics.jsonl").read_text())
     assert (record["loss"], record["norm"], record["skipped"]) == (3.0, 1.0, 1)
 
@@ -48,10 +49,10 @@ def test_records_past_the_start_and_broken_lines_are_dropped(tmp_path: Path) -> 
 
 def test_a_pause_takes_no_step_out_of_the_means(tmp_path: Path) -> None:
     with Journal(tmp_path, 0, 2, patches=4) as journal:
-        journal.step(1, 2.0, norm=1.0, rate=1e-3, waited=0.0)
+        journal.step(1, Taken(2.0, 1.0, True), rate=1e-3, waited=0.0)
         with journal.pausing():
             pass
-        journal.step(2, 4.0, norm=1.0, rate=1e-3, waited=0.0)
+        journal.step(2, Taken(4.0, 1.0, True), rate=1e-3, waited=0.0)
     assert json.loads((tmp_path / "metrics.jsonl").read_text())["loss"] == 3.0
 
 
