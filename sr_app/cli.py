@@ -91,10 +91,11 @@ def _told(command: Callable[[list[str]], int], words: list[str]) -> int:
 def train(words: list[str]) -> int:
     """train a network: settings from a file in configs/, overrides by section.key"""
     from sr_app.training.config import RunConfig
+    from sr_app.training.precision import require_precision
     from sr_app.training.shard import require_shares
 
     given_words = words
-    chosen, words = _configs_first(words)
+    chosen, words = _configs_first(_resumed(words))
     parser = _parser("train", train)
     if not chosen:
         chosen = [CONFIGS / _suited_config(words)]
@@ -103,12 +104,17 @@ def train(words: list[str]) -> int:
         _require_plain(path)
     parser.add_argument("--config", action="config", help=f"a file of {CONFIGS.name}/ or your own")
     parser.add_argument("--run", type=str | None, default=None, help="the run's folder")
+    parser.add_argument(
+        "--resume", metavar="RUN", help="go on with the run in this folder, by its own settings"
+    )
     _add_devices(parser)
     parser.add_class_arguments(RunConfig, as_group=False, fail_untyped=True)
     given = _parse(parser, words)
     devices = _devices(given)
+    given.pop("resume")
     run, config = given.pop("run"), RunConfig(**given)
     folder = Path(run) if run else RUNS / chosen[-1].stem
+    require_precision(config.precision)
     if not launch.joined():
         ranks = launch.wanted(*devices)
         require_shares(config, ranks.total)
@@ -190,6 +196,28 @@ def _configs_first(words: list[str]) -> tuple[list[Path], list[str]]:
     return [Path(path) for path in named], [*(f"--config={path}" for path in named), *others]
 
 
+def _resumed(words: list[str]) -> list[str]:
+    """The words with `--resume RUN` as what it stands for: `--config RUN/config.yaml --run RUN`."""
+    from sr_app.training.checkpoint import CONFIG
+
+    peek = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    peek.add_argument("--resume", nargs="?", const="")
+    peek.add_argument("--config", nargs="?", const="")
+    peek.add_argument("--run", nargs="?", const="")
+    seen, others = peek.parse_known_args(words)
+    if seen.resume is None:
+        return words
+    if seen.config is not None or seen.run is not None:
+        raise ConfigError("--resume RUN has its own --config and --run; give it without them")
+    folder = Path(seen.resume)
+    if not seen.resume or not (folder / CONFIG).is_file():
+        raise ConfigError(
+            f"--resume {seen.resume}: there is no run to go on with (no {CONFIG}); give the folder "
+            "of one"
+        )
+    return [f"--config={folder / CONFIG}", f"--run={folder}", *others]
+
+
 def _suited_config(words: list[str]) -> str:
     """The settings for a run without --config: by --data."""
     peek = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
@@ -219,10 +247,10 @@ def _train(config: "RunConfig", folder: Path, mesh: "Mesh") -> int:
     from sr_app.training.loop import train as run_training
 
     scale = config.network.scale
-    pictures = folders.find(config.data, scale, "train")
+    with tqdm(unit="picture", desc=f"decoding {config.data}", disable=None) as bar:
+        skip = config.guard.pictures == "skip"
+        pictures, pixels = cache.open_set(config.data, scale, skip, print, _follow(bar))
     validation = _validation_set(config, pictures)
-    with tqdm(unit="picture", desc=f"decoding {pictures.name}", disable=None) as bar:
-        pixels = cache.open_cache(pictures, scale, _follow(bar))
     patches.require_patch(pixels, config.batch.patch)
     for pair in validation:  # now, and not after a thousand steps
         PROTOCOLS[config.validation.protocol].require_size(pair.high, pair.name, scale)

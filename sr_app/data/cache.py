@@ -28,7 +28,7 @@ import re
 import time
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -38,6 +38,7 @@ import numpy as np
 
 from sr_app import threads
 from sr_app.atomic import replacing
+from sr_app.data import folders
 from sr_app.data.degradation import Pixels, read_pair
 from sr_app.data.folders import PictureSet, Progress
 from sr_app.errors import DataError, PictureError
@@ -117,6 +118,31 @@ def open_cache(pictures: PictureSet, scale: int, progress: Progress | None = Non
             "to a folder on another one"
         )
     return opened
+
+
+def open_set(
+    spec: str,
+    scale: int,
+    skip: bool,
+    say: Callable[[str], None],
+    progress: Progress | None = None,
+) -> tuple[PictureSet, PixelCache]:
+    """The training pictures of the set that `spec` names, and their pixels.
+
+    Raises what `folders.find` and `open_cache` raise. With `skip`, pictures that can't be read or
+    don't fit are left out instead, and `say` is told which.
+    """
+    try:
+        pictures = folders.find(spec, scale)
+        return pictures, open_cache(pictures, scale, progress)
+    except (PictureError, DataError):
+        if not skip:
+            raise
+        pictures, problems = folders.find_readable(spec, scale)
+        if not problems:
+            raise  # it was not the pictures
+        say(f"guard.pictures: leaving out {len(problems)} pictures: {'; '.join(problems)}")
+        return pictures, open_cache(pictures, scale, progress)
 
 
 # --- the key ------------------------------------------------------------------------------------

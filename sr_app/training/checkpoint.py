@@ -36,6 +36,7 @@ from sr_app.training.progress import Progress
 from sr_app.training.step import TrainStep
 
 BEST, LATEST, CONFIG = "best.safetensors", "latest.safetensors", "config.yaml"
+DAMAGED = ".damaged"
 _STATE = re.compile(r"state-(\d{8,})\.safetensors")
 
 
@@ -121,8 +122,7 @@ def save_state(
     about |= {"progress": asdict(progress), "pictures": pictures}
     path = state_file(folder, progress.step)
     weights.write_arrays(path, arrays, about)
-    whole = states(folder)
-    for old in whole[whole.index(path) + config.keep :]:  # those before it in the list are damaged
+    for old in states(folder)[config.keep :]:
         try:
             old.unlink(missing_ok=True)
         except OSError as error:
@@ -187,22 +187,25 @@ def restore(
 def newest_whole(folder: Path, say: Callable[[str], None]) -> State | None:
     """The newest of a folder's states that is whole; None where there is none at all.
 
-    `say` is told which newer ones are damaged. Raises CheckpointError when all are.
+    `say` is told which newer ones are damaged; they get another name, so that they aren't counted
+    among those that are kept. Raises CheckpointError when all are.
     """
-    damaged: list[str] = []
+    damaged: dict[Path, str] = {}
     for path in states(folder):
         try:
             state = _read(path)
         except CheckpointError as error:
-            damaged.append(str(error))
+            damaged[path] = str(error)
             continue
         if damaged:
-            say(f"{'; '.join(damaged)}; going back to {path.name}")
+            say(f"{'; '.join(damaged.values())} (now *{DAMAGED}); going back to {path.name}")
+        for bad in damaged:
+            bad.replace(f"{bad}{DAMAGED}")
         return state
     if damaged:
         raise CheckpointError(
-            f"{'; '.join(damaged)}. No other state is there: begin anew with --run another folder, "
-            f"if you like with --warm_start {folder / LATEST}"
+            f"{'; '.join(damaged.values())}. No other state is there: begin anew with --run "
+            f"another folder, if you like with --warm_start {folder / LATEST}"
         )
     return None
 
