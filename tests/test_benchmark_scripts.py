@@ -27,7 +27,7 @@ needs_torch = pytest.mark.skipif(
     [
         pytest.param("train_step", marks=needs_torch),
         pytest.param("latency", marks=needs_torch),
-        *("activation", "loader", "upscale", "ranks", "memory"),
+        *("activation", "loader", "upscale", "ranks", "memory", "endurance"),
     ],
 )
 def test_a_script_gives_finite_positive_figures(script: str, tmp_path: Path) -> None:

@@ -109,7 +109,6 @@ def test_float16_with_a_loss_scale_takes_nearly_the_step_of_float32(
     changes nothing.
     """
     monkeypatch.setattr(kernels, "library", lambda: None)
-    monkeypatch.setattr(kernels, "choice", lambda device="CPU": kernels.Choice(None, "off"))
     single, half = build(tiny()), build(tiny(precision="float16"))
     low, high = batch(0)
     scale = Tensor(2.0**10, ms.float32)
