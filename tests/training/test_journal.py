@@ -60,3 +60,24 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").mkdir()
     with pytest.raises(TrainingError, match="can't be written"):
         Journal(tmp_path, 0, 2, patches=4)
+
+
+def test_a_record_that_was_not_full_yet_is_filled_after_a_resume(tmp_path: Path) -> None:
+    """Killed after 27 steps, of which 25 were saved: the record is what it would have been."""
+    taken = [Taken(float(step), 1.0, step != 23) for step in range(1, 41)]
+
+    def run(folder: Path, *parts: tuple[int, int]) -> list[dict[str, float]]:
+        folder.mkdir()
+        for begin, end in parts:
+            with Journal(folder, begin, 40, 4, taken[max(0, begin - 100) : begin]) as journal:
+                for step in range(begin + 1, end + 1):
+                    journal.step(step, taken[step - 1], rate=1e-3, waited=0.0)
+        lines = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+        times = ("patches_per_second", "data_wait")
+        return [{k: v for k, v in line.items() if k not in times} for line in lines]
+
+    whole = run(tmp_path / "whole", (0, 40))
+    assert [line["step"] for line in whole] == [RECORD_EVERY, 2 * RECORD_EVERY]
+    assert whole[1]["skipped"] == 1
+    assert run(tmp_path / "cut", (0, 27), (25, 30), (21, 40)) == whole
+    assert run(tmp_path / "even", (0, 20), (20, 40)) == whole
