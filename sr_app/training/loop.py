@@ -34,6 +34,7 @@ from sr_app.training.journal import Journal, NoJournal
 from sr_app.training.optimizer import Adam
 from sr_app.training.precision import LossScale, require_precision
 from sr_app.training.progress import Progress, Taken
+from sr_app.training.saver import Saver
 from sr_app.training.schedule import learning_rate
 from sr_app.training.shard import Layout
 from sr_app.training.step import LOSSES, TrainStep
@@ -140,13 +141,15 @@ def train(
             parts=mesh.data.size,
         )
         stack.enter_context(closing(stream))
-        save = partial(_save, folder, step, layout, config, cache, journal)
+        saver = stack.enter_context(Saver())
+        save = partial(_save, saver, folder, step, layout, config, cache, journal)
         disk = guard.LowDisk(folder, checkpoint.save_bytes(step), journal.say)
         disk.look()
         last_save = time.monotonic()
 
         while progress.step < config.steps:
             # Wait for the batch, take the step
+            saver.look()
             asked = time.perf_counter()
             low, high = next(stream)
             waited = time.perf_counter() - asked
@@ -176,19 +179,21 @@ def train(
             stopping, over, due = mesh.any(stop_requested(), over, late)
             if validating or due or stopping or over:
                 with journal.pausing():
+                    best = None
                     try:
                         if validating:
-                            progress = _validated(
-                                config, folder, validate, step, layout, progress, journal
+                            progress, best = _validated(
+                                config, validate, step, layout, progress, journal
                             )
                     finally:
-                        save(progress)
+                        save(progress, best)
                 last_save = time.monotonic()
                 (stopping,) = mesh.any(stop_requested())  # nothing is lost by one that came now
             if over and not last:
                 journal.say(f"stopping: {config.max_hours} hours are over (max_hours)")
             if stopping or over:
                 break
+        saver.wait()
         mesh.wait()  # the others live until the first has saved
         return progress
 
@@ -249,29 +254,24 @@ def _begin(
 
 def _validated(
     config: RunConfig,
-    folder: Path,
     validate: Validate,
     step: TrainStep,
     layout: Layout,
     progress: Progress,
     journal: Journal | NoJournal,
-) -> Progress:
-    """Score the averaged weights and keep them if they are the best so far."""
-    arrays = layout.join(checkpoint.averaged(step))
+) -> tuple[Progress, Score | None]:
+    """Score the averaged weights; their score, too, if it is the best so far."""
     try:
-        score = validate(arrays)
+        score = validate(layout.join(checkpoint.averaged(step)))
     except (PictureError, DataError) as error:  # on all ranks alike: see Mesh.spread
         if config.guard.pictures == "stop":
             raise
         journal.trouble(progress.step, f"no validation: {error}", [])
-        return progress
+        return progress, None
     journal.validation(progress.step, score, config.validation.protocol)
     if progress.best is not None and score.psnr <= progress.best:
-        return progress
-    progress = replace(progress, best=score.psnr)
-    if layout.mesh.first:
-        checkpoint.save_network(folder / checkpoint.BEST, arrays, config, progress, score)
-    return progress
+        return progress, None
+    return replace(progress, best=score.psnr), score
 
 
 def _diagnosis(
@@ -301,6 +301,7 @@ def _diagnosis(
 
 
 def _save(
+    saver: Saver,
     folder: Path,
     step: TrainStep,
     layout: Layout,
@@ -308,18 +309,29 @@ def _save(
     cache: PixelCache,
     journal: Journal | NoJournal,
     progress: Progress,
+    best: Score | None,
 ) -> None:
-    """Keep the run as it is now, unless an update has made its weights useless."""
+    """Begin to keep the run as it is now, unless an update has made its weights useless.
+
+    `best` is the score of the averaged weights if there was none better.
+    """
     state, arrays = (layout.join(of(step)) for of in (checkpoint.changing, checkpoint.averaged))
     if not all(np.isfinite(array).all() for array in state.values()):
         raise TrainingError(
             f"step {progress.step}: the weights are not finite any more; lower "
             f"optimizer.learning_rate or optimizer.clip_norm. {folder} keeps the last save"
         )
-    journal.secure()
-    if layout.mesh.first:
+
+    def write() -> None:
+        """What the state tells of is on the disk before it."""
+        journal.secure()
+        if best is not None:
+            checkpoint.save_network(folder / checkpoint.BEST, arrays, config, progress, best)
         checkpoint.save_state(folder, state, progress, config, cache.key, cache.fingerprints)
         checkpoint.save_network(folder / checkpoint.LATEST, arrays, config, progress, None)
+
+    if layout.mesh.first:
+        saver.start(write)
 
 
 @contextmanager
