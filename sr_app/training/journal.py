@@ -51,8 +51,8 @@ class Journal:
             kept = _lines_up_to(start, path)
             with replacing(path) as temporary:
                 temporary.write_text("".join(kept))
-            self._file = path.open("a", buffering=1)
             self._board = _Board(folder / "tensorboard", start + 1)
+            self._file = path.open("a", buffering=1)
         except OSError as error:
             raise TrainingError(f"{path}: can't be written: {error.strerror}") from error
         self._bar = tqdm(total=steps, initial=start, unit="step", dynamic_ncols=True, disable=None)

@@ -171,7 +171,7 @@ def train(
                 layout.require_equal(step.network.trainable_params(), progress.step)
                 disk.look()
 
-            # Validate and save; what was trained is saved where validation fails, too
+            # Validate and save
             last = progress.step == config.steps
             validating = last or progress.step % config.validation.every == 0
             late = time.monotonic() - last_save > 60 * config.save_minutes
@@ -180,13 +180,11 @@ def train(
             if validating or due or stopping or over:
                 with journal.pausing():
                     best = None
-                    try:
-                        if validating:
-                            progress, best = _validated(
-                                config, validate, step, layout, progress, journal
-                            )
-                    finally:
-                        save(progress, best)
+                    if validating:
+                        progress, best = _validated(
+                            config, validate, step, layout, progress, journal, save
+                        )
+                    save(progress, best)
                 last_save = time.monotonic()
                 (stopping,) = mesh.any(stop_requested())  # nothing is lost by one that came now
             if over and not last:
@@ -259,15 +257,21 @@ def _validated(
     layout: Layout,
     progress: Progress,
     journal: Journal | NoJournal,
+    save: Callable[[Progress, Score | None], None],
 ) -> tuple[Progress, Score | None]:
-    """Score the averaged weights; their score, too, if it is the best so far."""
+    """Score the averaged weights; their score, too, if it is the best so far.
+
+    What was trained is saved where that fails; not where the journal does, which then would lack
+    the score for good.
+    """
     try:
         score = validate(layout.join(checkpoint.averaged(step)))
-    except (PictureError, DataError) as error:  # on all ranks alike: see Mesh.spread
-        if config.guard.pictures == "stop":
-            raise
-        journal.trouble(progress.step, f"no validation: {error}", [])
-        return progress, None
+    except BaseException as error:  # on all ranks alike: see Mesh.spread
+        if config.guard.pictures == "skip" and isinstance(error, PictureError | DataError):
+            journal.trouble(progress.step, f"no validation: {error}", [])
+            return progress, None
+        save(progress, None)
+        raise
     journal.validation(progress.step, score, config.validation.protocol)
     if progress.best is not None and score.psnr <= progress.best:
         return progress, None

@@ -179,13 +179,14 @@ def test_a_training_picture_that_cannot_be_read_stops_or_is_left_out_by_choice(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
 def test_whatever_write_of_a_run_fails_it_ends_with_an_error_and_can_go_on(
-    number: int, tmp_path: Path, cache: PixelCache
+    tmp_path: Path, cache: PixelCache
 ) -> None:
-    """Each write in turn of a run of 4 steps with 2 validations, until none is left to fail. What
-    comes out in the end is the run that nothing happened to."""
-    config = quick(steps=4, validation=ValidationConfig(every=2))
+    """Each write in turn of a run of 2 steps, both validated and saved, until none is left to fail.
+    What comes out in the end is the run that nothing happened to."""
+    number = errno.ENOSPC
+    warm_up = OptimizerConfig(learning_rate=1e-3, warm_up=1)
+    config = quick(steps=2, validation=ValidationConfig(every=1), optimizer=warm_up)
     train(config, tmp_path / "whole", cache)
     for failing in range(1, 200):
         folder = tmp_path / str(failing)
@@ -194,8 +195,8 @@ def test_whatever_write_of_a_run_fails_it_ends_with_an_error_and_can_go_on(
                 train(config, folder, cache)
             except SrAppError as error:
                 assert os.strerror(number) in str(error), writes.failed
-        assert train(config, folder, cache).step == 4
-        for name in ("state-00000004", "latest", "best"):
+        assert train(config, folder, cache).step == 2
+        for name in ("state-00000002", "latest", "best"):
             ours, wanted = (
                 checkpoint.weights.read_arrays(each / f"{name}.safetensors")[0]
                 for each in (folder, tmp_path / "whole")
