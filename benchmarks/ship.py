@@ -29,7 +29,7 @@ from sr_app.errors import SrAppError
 from sr_app.nets import weights
 from sr_app.nets.weights import Weights
 from sr_app.origin import machine, sha256
-from sr_app.training.checkpoint import LATEST, STATE
+from sr_app.training.checkpoint import LATEST, states
 from sr_app.training.journal import METRICS
 
 Numbers = Literal["float32", "float16"]
@@ -107,7 +107,7 @@ def origin_of(run: Path, read: Weights, name: str) -> dict[str, Any]:
         settings["warm_start"] = (
             f"checkpoints/{Path(settings['warm_start']).parent.name}.safetensors"
         )
-    _, state = weights.read_arrays(run / STATE)
+    _, state = weights.read_arrays(states(run)[0])
     return {
         "config": settings,
         "command": command(settings, name),

@@ -42,6 +42,8 @@ def _fits(value: Any, hint: Any) -> bool:
     kind = get_origin(hint)
     if kind in (Union, UnionType):
         return any(_fits(value, each) for each in get_args(hint))
+    if kind is tuple:  # of any length, all of one type
+        return type(value) is tuple and all(_fits(each, get_args(hint)[0]) for each in value)
     if kind is Literal:
         return any(type(value) is type(each) and value == each for each in get_args(hint))
     if hint is float:

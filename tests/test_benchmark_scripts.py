@@ -31,6 +31,7 @@ needs_torch = pytest.mark.skipif(
         pytest.param("train_step", marks=needs_torch),
         pytest.param("latency", marks=needs_torch),
         *("activation", "loader", "upscale", "ranks", "memory", "leak", "clip", "shape"),
+        *("endurance", "cold_start"),
     ],
 )
 def test_a_script_gives_finite_positive_figures(script: str, tmp_path: Path) -> None:

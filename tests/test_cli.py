@@ -84,10 +84,10 @@ def test_train_score_and_upscale_end_to_end(command: Command, pictures: Path) ->
 def test_the_same_command_again_finds_the_run_finished(command: Command, pictures: Path) -> None:
     words = ("train", "--data", pictures, "--run", "run", *TINY)
     assert command(*words)[0] == 0
-    before = Path("run/state.safetensors").stat().st_mtime_ns
+    before = Path("run/state-00000004.safetensors").stat().st_mtime_ns
     status, out, _ = command(*words)
     assert (status, "finished; 4 of 4" in out) == (0, True)
-    assert Path("run/state.safetensors").stat().st_mtime_ns == before
+    assert Path("run/state-00000004.safetensors").stat().st_mtime_ns == before
     status, _, err = command(*words, "--seed", 5)
     assert status == 2
     assert "seed was 1, now 5" in told(err)

@@ -27,10 +27,11 @@ MOST_CONFIG_BYTES = 65_536
 def train(words: list[str]) -> int:
     """train a network: settings from a file in configs/, overrides by section.key"""
     from sr_app.training.config import RunConfig
+    from sr_app.training.precision import require_precision
     from sr_app.training.shard import require_shares
 
     given_words = words
-    chosen, words = _configs_first(words)
+    chosen, words = _configs_first(_resumed(words))
     parser = parser_of("train", train)
     if not chosen:
         chosen = [CONFIGS / _suited_config(words)]
@@ -39,12 +40,17 @@ def train(words: list[str]) -> int:
         _require_plain(path)
     parser.add_argument("--config", action="config", help=f"a file of {CONFIGS.name}/ or your own")
     parser.add_argument("--run", type=str | None, default=None, help="the run's folder")
+    parser.add_argument(
+        "--resume", metavar="RUN", help="go on with the run in this folder, by its own settings"
+    )
     add_devices(parser)
     parser.add_class_arguments(RunConfig, as_group=False, fail_untyped=True)
     given = parse(parser, words)
     devices = devices_of(given)
+    given.pop("resume")
     run, config = given.pop("run"), RunConfig(**given)
     folder = Path(run) if run else RUNS / chosen[-1].stem
+    require_precision(config.precision)
     if not launch.joined():
         ranks = launch.wanted(*devices)
         require_shares(config, ranks.total)
@@ -66,6 +72,28 @@ def _configs_first(words: list[str]) -> tuple[list[Path], list[str]]:
     if len(named) < len(seen.config):
         raise ConfigError("--config: the file's name is missing")
     return [Path(path) for path in named], [*(f"--config={path}" for path in named), *others]
+
+
+def _resumed(words: list[str]) -> list[str]:
+    """The words with `--resume RUN` as what it stands for: `--config RUN/config.yaml --run RUN`."""
+    from sr_app.training.checkpoint import CONFIG
+
+    peek = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    peek.add_argument("--resume", nargs="?", const="")
+    peek.add_argument("--config", nargs="?", const="")
+    peek.add_argument("--run", nargs="?", const="")
+    seen, others = peek.parse_known_args(words)
+    if seen.resume is None:
+        return words
+    if seen.config is not None or seen.run is not None:
+        raise ConfigError("--resume RUN has its own --config and --run; give it without them")
+    folder = Path(seen.resume)
+    if not seen.resume or not (folder / CONFIG).is_file():
+        raise ConfigError(
+            f"--resume {seen.resume}: there is no run to go on with (no {CONFIG}); give the folder "
+            "of one"
+        )
+    return [f"--config={folder / CONFIG}", f"--run={folder}", *others]
 
 
 def _suited_config(words: list[str]) -> str:
@@ -97,10 +125,10 @@ def _train(config: "RunConfig", folder: Path, mesh: "Mesh") -> int:
     from sr_app.training.loop import train as run_training
 
     scale = config.network.scale
-    pictures = folders.find(config.data, scale, "train")
+    with tqdm(unit="picture", desc=f"decoding {config.data}", disable=None) as bar:
+        skip = config.guard.pictures == "skip"
+        pictures, pixels = cache.open_set(config.data, scale, skip, print, follow(bar))
     validation = _validation_set(config, pictures)
-    with tqdm(unit="picture", desc=f"decoding {pictures.name}", disable=None) as bar:
-        pixels = cache.open_cache(pictures, scale, follow(bar))
     patches.require_patch(pixels, config.batch.patch)
     for pair in validation:  # now, and not after a thousand steps
         PROTOCOLS[config.validation.protocol].require_size(pair.high, pair.name, scale)

@@ -28,16 +28,17 @@ import re
 import time
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 
 from sr_app import threads
 from sr_app.atomic import replacing
+from sr_app.data import folders
 from sr_app.data.degradation import Pixels, read_pair
 from sr_app.data.folders import PictureSet, Progress
 from sr_app.errors import DataError, PictureError
@@ -67,6 +68,14 @@ class PixelCache:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @cached_property
+    def fingerprints(self) -> list[list[str | int]]:
+        """Each picture's name and a checksum of some of its pixels: to tell which ones changed."""
+        return [
+            [name, _checksum(high.reshape(-1), blocks=2)]
+            for name, high in zip(self.names, self.highs, strict=True)
+        ]
 
     def low(self, index: int) -> Pixels:
         """The LR picture, (h, w, 3)."""
@@ -106,6 +115,31 @@ def open_cache(pictures: PictureSet, scale: int, progress: Progress | None = Non
             "to a folder on another one"
         )
     return opened
+
+
+def open_set(
+    spec: str,
+    scale: int,
+    skip: bool,
+    say: Callable[[str], None],
+    progress: Progress | None = None,
+) -> tuple[PictureSet, PixelCache]:
+    """The training pictures of the set that `spec` names, and their pixels.
+
+    Raises what `folders.find` and `open_cache` raise. With `skip`, pictures that can't be read or
+    don't fit are left out instead, and `say` is told which.
+    """
+    try:
+        pictures = folders.find(spec, scale)
+        return pictures, open_cache(pictures, scale, progress)
+    except (PictureError, DataError):
+        if not skip:
+            raise
+        pictures, problems = folders.find_readable(spec, scale)
+        if not problems:
+            raise  # it was not the pictures
+        say(f"guard.pictures: leaving out {len(problems)} pictures: {'; '.join(problems)}")
+        return pictures, open_cache(pictures, scale, progress)
 
 
 # --- the key ------------------------------------------------------------------------------------
@@ -235,14 +269,14 @@ def _views(
     return tuple(lows), tuple(highs)
 
 
-def _checksum(pixels: Pixels) -> int:
+def _checksum(pixels: Pixels, blocks: int = 1024) -> int:
     """CRC-32 over 1024 blocks of 4 KB spread over the file (all of a file up to 4 MB).
 
     All 8 GB of DIV2K would take too long at each start; this finds what a crash or a bad disk
     leaves: parts that are missing or zero.
     """
     block = 4096
-    starts = np.linspace(0, max(pixels.size - block, 0), 1024).astype(np.int64)
+    starts = np.linspace(0, max(pixels.size - block, 0), blocks).astype(np.int64)
     crc = 0
     for start in np.unique(starts):
         crc = zlib.crc32(pixels[start : start + block].data, crc)

@@ -62,6 +62,25 @@ def find(spec: str, scale: int, split: Split = "train", root: Path = Path("data"
     return pictures
 
 
+def find_readable(
+    spec: str, scale: int, split: Split = "train", root: Path = Path("data")
+) -> tuple[PictureSet, tuple[str, ...]]:
+    """The pictures of a set that can be read, and what is wrong with the others; decodes all.
+
+    Raises DataError as `find` does for the set itself, and where nothing is left.
+    """
+    pictures = _collect(layouts.parts(spec, root), scale, split)
+    with ThreadPoolExecutor(threads.count()) as pool:
+        problems = list(pool.map(lambda pair: _examine_pair(pair, scale)[1], pictures.pairs))
+    kept = [pair for pair, bad in zip(pictures.pairs, problems, strict=True) if bad is None]
+    told = tuple(bad for bad in problems if bad is not None)
+    if not kept:
+        raise DataError(f"none of the {len(pictures)} pictures of {spec} can be read: {told[0]}")
+    lows = tuple(low for _, low in kept)
+    highs = tuple(high for high, _ in kept)
+    return PictureSet(pictures.name, highs, lows if any(lows) else None), told
+
+
 def require_fit(high: Path, high_size: Size, low: Path | None, low_size: Size, scale: int) -> None:
     """Raise DataError unless LR is HR / scale, rounded down, in both dimensions.
 

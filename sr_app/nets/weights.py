@@ -6,6 +6,7 @@ Nothing has to be retyped at use, and nothing in the file is ever executed.
 """
 
 import json
+import zlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,7 +24,9 @@ from sr_app.nets.table import NETWORKS, NetworkConfig, name_of
 if TYPE_CHECKING:
     from mindspore import nn
 
-FORMAT = 1
+FORMAT = 2
+UNCHECKED = 1
+"""The format of files that have no checksum yet."""
 Arrays = dict[str, NDArray[np.float32]]
 
 
@@ -85,7 +88,9 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], about: dict[str, A
     """Write arrays and a JSON description atomically; CheckpointError when the disk refuses."""
     try:
         with replacing(path) as temporary:
-            temporary.write_bytes(save(arrays, {"sr_app": json.dumps(about)}))
+            text = json.dumps(about)
+            checked = {"sr_app": text, "crc32": str(_checksum(text, arrays))}
+            temporary.write_bytes(save(arrays, checked))
     except OSError as error:
         raise CheckpointError(
             f"{path}: can't be written: {error.strerror}; the previous one is kept"
@@ -93,12 +98,15 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[Any]], about: dict[str, A
 
 
 def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Arrays and description as written by `write_arrays`; CheckpointError when damaged."""
+    """Arrays and description as written by `write_arrays`; CheckpointError when damaged, were it
+    by a single bit: the library itself loads such a file without a word."""
     if not path.is_file():
         raise CheckpointError(f"{path}: there is no such checkpoint")
     try:
         with safe_open(path, framework="numpy") as file:
-            about = json.loads((file.metadata() or {})["sr_app"])
+            held = file.metadata() or {}
+            text, checksum = held["sr_app"], held.get("crc32")
+            about = json.loads(text)
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except KeyError as error:
         raise CheckpointError(
@@ -113,9 +121,21 @@ def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         TypeError,
     ) as error:
         raise CheckpointError(f"{path}: not a whole safetensors file: {error}") from error
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
+    if not isinstance(about, dict) or about.get("format") not in (FORMAT, UNCHECKED):
         raise CheckpointError(f"{path}: this program reads format {FORMAT}, the file is of another")
+    if about["format"] == FORMAT and checksum != str(_checksum(text, arrays)):
+        raise CheckpointError(f"{path}: is damaged: its checksum is not that of what it holds")
     return arrays, about
+
+
+def _checksum(text: str, arrays: dict[str, NDArray[Any]]) -> int:
+    """CRC-32 of a description and of all arrays with their names, types and shapes."""
+    checksum = zlib.crc32(text.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        checksum = zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), checksum)
+        checksum = zlib.crc32(np.ascontiguousarray(array).data, checksum)
+    return checksum
 
 
 def gather(network: "nn.Cell") -> Arrays:

@@ -4,52 +4,64 @@
       config.yaml          the run's settings, as text to read and to run again
       best.safetensors     the network with the best validation score, ready to use
       latest.safetensors   the network as of the last save, ready to use
-      state.safetensors    all that a step changes, to continue: weights, moments, average, step
+      state-00001000.safetensors   all that 1000 steps have changed, to continue: weights, moments,
+                           average, progress; the last `keep` of them
       metrics.jsonl, tensorboard/   the journal
+      bad_batch/           what the numbers went bad on, if they did
 
-Each file is replaced atomically. `state` alone decides where a run continues.
+Each file is replaced atomically and read by its checksum. The newest state that is whole alone
+decides where a run continues.
 """
 
 import fcntl
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from sr_app.atomic import replacing
+from sr_app.data.cache import PixelCache
 from sr_app.errors import CheckpointError, ConfigError, TrainingError
 from sr_app.image.metrics import Score
 from sr_app.nets import weights
 from sr_app.nets.weights import Weights
-from sr_app.settings import require_types, require_within
 from sr_app.training.config import RunConfig, require_same_run
+from sr_app.training.guard import listed
+from sr_app.training.progress import Progress
 from sr_app.training.step import TrainStep
 
-STATE, BEST, LATEST, CONFIG = (
-    "state.safetensors",
-    "best.safetensors",
-    "latest.safetensors",
-    "config.yaml",
-)
+BEST, LATEST, CONFIG = "best.safetensors", "latest.safetensors", "config.yaml"
+DAMAGED = ".damaged"
+_STATE = re.compile(r"state-(\d{8,})\.safetensors")
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far a run is: steps done, updates skipped in all and last in a row, best PSNR in dB."""
+class State:
+    """A state that was saved and is whole."""
 
-    step: int = 0
-    skipped: int = 0
-    skipped_in_a_row: int = 0
-    best: float | None = None
+    path: Path
+    arrays: weights.Arrays
+    config: dict[str, Any]
+    progress: Progress
+    data: str
+    pictures: list[list[str | int]]
 
-    def __post_init__(self) -> None:
-        require_types(self, "")
-        require_within("step", self.step, 0)
-        require_within("skipped", self.skipped, 0, self.step)
-        require_within("skipped_in_a_row", self.skipped_in_a_row, 0, self.skipped)
+
+def state_file(folder: Path, step: int) -> Path:
+    """The name of the state after so many steps."""
+    return folder / f"state-{step:08}.safetensors"
+
+
+def states(folder: Path) -> list[Path]:
+    """The states in a run's folder, the newest first."""
+    found = {path: _STATE.fullmatch(path.name) for path in folder.glob("state-*")}
+    steps = {path: int(match[1]) for path, match in found.items() if match}
+    return sorted(steps, key=lambda path: -steps[path])
 
 
 @contextmanager
@@ -90,13 +102,31 @@ def changing(step: TrainStep) -> weights.Arrays:
     return {p.name: p.asnumpy().copy() for p in step.get_parameters()}
 
 
+def save_bytes(step: TrainStep) -> int:
+    """What a save takes while older files are still there: a state, and a network twice."""
+    state, network = step.get_parameters(), step.average.averages
+    return 4 * sum(int(prod(p.shape)) for p in [*state, *network, *network])
+
+
 def save_state(
-    folder: Path, arrays: weights.Arrays, progress: Progress, config: RunConfig, data: str
+    folder: Path,
+    arrays: weights.Arrays,
+    progress: Progress,
+    config: RunConfig,
+    data: str,
+    pictures: list[list[str | int]],
 ) -> None:
-    """Write all that the step changes, whole, with the run's settings; `data` is the pictures'
-    key."""
+    """Write all that the step changes, whole, with the run's settings; then drop older states, all
+    but `config.keep`. `data` is the pictures' key, `pictures` their fingerprints."""
     about = {"format": weights.FORMAT, "config": asdict(config), "data": data}
-    weights.write_arrays(folder / STATE, arrays, about | {"progress": asdict(progress)})
+    about |= {"progress": asdict(progress), "pictures": pictures}
+    path = state_file(folder, progress.step)
+    weights.write_arrays(path, arrays, about)
+    for old in states(folder)[config.keep :]:
+        try:
+            old.unlink(missing_ok=True)
+        except OSError as error:
+            raise CheckpointError(f"{old}: can't be removed: {error.strerror}") from error
 
 
 def save_network(
@@ -113,46 +143,99 @@ def restore(
     folder: Path,
     fresh: weights.Arrays,
     config: RunConfig,
-    data: str,
+    cache: PixelCache,
     say: Callable[[str], None],
 ) -> tuple[Progress, weights.Arrays]:
     """What the folder's run has come to, or a beginning: from `warm_start`, or as it was built.
 
     `fresh` is all that a step changes, as it was built, and whole; what is returned has the same
-    names and shapes. `data` is the key of the pictures, `say` is told what a person should know.
+    names and shapes. `cache` has the pictures, `say` is told what a person should know.
     Raises ConfigError when the folder's run had other settings or pictures, CheckpointError when
-    its state is damaged or config.yaml can't be written.
+    none of its states is whole or config.yaml can't be written.
     """
-    path = folder / STATE
-    if not path.exists():
+    state = newest_whole(folder, say)
+    if state is None:
         if config.warm_start is not None:
             fresh = _warm_start(Path(config.warm_start), fresh, say)
         _write_config(folder, config)
         return Progress(), fresh
-    arrays, about = weights.read_arrays(path)
-    try:
-        before = dict(about["config"])
-        progress = Progress(**about["progress"])
-        same_pictures = about["data"] == data
-    except (KeyError, TypeError, ValueError, ConfigError) as error:
-        raise CheckpointError(f"{path}: is not the state of a run ({error})") from error
-    require_same_run(before, config, folder)
-    if not same_pictures:
-        raise ConfigError(
-            f"{folder} was trained on other pictures than {config.data} holds now; put them back, "
-            "or give --run another folder to begin anew"
-        )
-    weights.require_fit({name: array.shape for name, array in fresh.items()}, arrays, path)
+    require_same_run(state.config, config, folder)
+    if state.data != cache.key:
+        changes = f"{folder} was trained on other pictures than {config.data} holds now: "
+        changes += changed_pictures(state.pictures, cache.fingerprints)
+        if config.guard.pictures == "stop":
+            raise ConfigError(
+                f"{changes}. Put them back, give --run another folder to begin anew, or go on with "
+                "what is there now: --guard.pictures skip"
+            )
+        say(f"{changes}; going on with what is there now")
+    shapes = {name: array.shape for name, array in fresh.items()}
+    weights.require_fit(shapes, state.arrays, state.path)
+    progress = state.progress
     if progress.step > config.steps:
         say(f"{folder} has {progress.step} steps already")
-        return progress, arrays
-    if before.get("validation") != asdict(config.validation) and progress.best is not None:
+        return progress, state.arrays
+    if state.config.get("validation") != asdict(config.validation) and progress.best is not None:
         say("validation is not what it was: the best score so far doesn't count any more")
         progress = replace(progress, best=None)
     _write_config(folder, config)
     if progress.step:
         say(f"continuing {folder} after step {progress.step}")
-    return progress, arrays
+    return progress, state.arrays
+
+
+def newest_whole(folder: Path, say: Callable[[str], None]) -> State | None:
+    """The newest of a folder's states that is whole; None where there is none at all.
+
+    `say` is told which newer ones are damaged; they get another name, so that they aren't counted
+    among those that are kept. Raises CheckpointError when all are.
+    """
+    damaged: dict[Path, str] = {}
+    for path in states(folder):
+        try:
+            state = _read(path)
+        except CheckpointError as error:
+            damaged[path] = str(error)
+            continue
+        if damaged:
+            say(f"{'; '.join(damaged.values())} (now *{DAMAGED}); going back to {path.name}")
+        for bad in damaged:
+            bad.replace(f"{bad}{DAMAGED}")
+        return state
+    if damaged:
+        raise CheckpointError(
+            f"{'; '.join(damaged.values())}. No other state is there: begin anew with --run "
+            f"another folder, if you like with --warm_start {folder / LATEST}"
+        )
+    return None
+
+
+def _read(path: Path) -> State:
+    """A state; CheckpointError when it is not whole, or none."""
+    arrays, about = weights.read_arrays(path)
+    try:
+        return State(
+            path,
+            arrays,
+            dict(about["config"]),
+            Progress.read(about["progress"]),
+            about["data"],
+            about["pictures"],
+        )
+    except (AttributeError, KeyError, TypeError, ValueError, ConfigError) as error:
+        raise CheckpointError(f"{path}: is not the state of a run ({error})") from error
+
+
+def changed_pictures(before: list[list[str | int]], now: list[list[str | int]]) -> str:
+    """Which pictures are gone, new or changed, by their fingerprints, in words."""
+    was, there = ({str(name): seen for name, seen in each} for each in (before, now))
+    kinds = {
+        "gone": [name for name in was if name not in there],
+        "new": [name for name in there if name not in was],
+        "changed": [name for name in was if name in there and was[name] != there[name]],
+    }
+    told = [f"{kind}: {listed(names)}" for kind, names in kinds.items() if names]
+    return "; ".join(told) or "the same names with other pixels, or in another order"
 
 
 def _write_config(folder: Path, config: RunConfig) -> None:

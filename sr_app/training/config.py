@@ -8,6 +8,7 @@ from sr_app.image.metrics import PROTOCOLS
 from sr_app.nets.description import EDSRConfig
 from sr_app.nets.table import NetworkConfig
 from sr_app.settings import require_above_zero, require_types, require_within
+from sr_app.training.precision import Precision
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,33 @@ class ParallelConfig:
 
 
 @dataclass(frozen=True)
+class GuardConfig:
+    """What is done when numbers or pictures go bad.
+
+    Args:
+        most_skips: so many steps in a row without an update end the run.
+        spike: a loss over so many times the usual one (the median of the last 100) is told, with
+            its files; null doesn't look.
+        skip_spikes: leave such a step out, as the EDSR authors' program does.
+        pictures: when pictures can't be read, or are not those that the run began with: `stop`, or
+            `skip` what can't be read and go on with what is there.
+    """
+
+    most_skips: int = 10
+    spike: float | None = 10.0
+    skip_spikes: bool = False
+    pictures: Literal["stop", "skip"] = "stop"
+
+    def __post_init__(self) -> None:
+        require_types(self, "guard.")
+        require_within("guard.most_skips", self.most_skips, 1)
+        if self.spike is not None and not self.spike > 1:
+            raise ConfigError(f"guard.spike must be above 1, got {self.spike}")
+        if self.skip_spikes and self.spike is None:
+            raise ConfigError("guard.skip_spikes needs a guard.spike: say how many times the usual")
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """One run.
 
@@ -127,7 +155,10 @@ class RunConfig:
         memory: `fast`, or `low`: half of a trunk's memory for a sixth more work (with our own
             operators alone).
         mode: `graph` compiles the whole step; `pynative` runs it operator by operator, to debug.
+        precision: `float32`, or `float16` with a scale on the loss (not on the CPU).
         save_minutes: minutes between two saves of the run's state.
+        keep: so many states are kept, the last ones; besides the best network.
+        max_hours: the run saves and stops after so many hours; the same command continues.
     """
 
     data: str = "sample"
@@ -138,18 +169,25 @@ class RunConfig:
     warm_start: str | None = None
     memory: Literal["fast", "low"] = "fast"
     mode: Literal["graph", "pynative"] = "graph"
+    precision: Precision = "float32"
     save_minutes: float = 5.0
+    keep: int = 2
+    max_hours: float | None = None
     network: NetworkConfig = field(default_factory=EDSRConfig)
     batch: BatchConfig = field(default_factory=BatchConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     validation: ValidationConfig = field(default_factory=ValidationConfig)
     parallel: ParallelConfig = field(default_factory=ParallelConfig)
+    guard: GuardConfig = field(default_factory=GuardConfig)
 
     def __post_init__(self) -> None:
         require_types(self, "")
         require_within("steps", self.steps, 1)
         require_within("seed", self.seed, 0)
         require_above_zero("save_minutes", self.save_minutes)
+        require_within("keep", self.keep, 1, 1000)
+        if self.max_hours is not None:
+            require_above_zero("max_hours", self.max_hours)
         if not 0 <= self.average < 1:
             raise ConfigError(f"average must be at least 0 and below 1, got {self.average}")
         if self.optimizer.warm_up >= self.steps:
@@ -159,17 +197,28 @@ class RunConfig:
             )
 
 
-FREE = ("steps", "memory", "mode", "save_minutes", "validation", "parallel")
+FREE = (
+    *("steps", "memory", "mode", "save_minutes", "keep", "max_hours"),
+    *("validation", "parallel", "guard"),
+)
 """What may change when a run is continued; all else would make it another run."""
 
 
 def require_same_run(before: dict[str, Any], now: RunConfig, folder: object) -> None:
-    """ConfigError that names each setting in which a continued run may not differ."""
-    was, wanted = _flat(before), _flat(asdict(now))
-    changed = [
-        f"{key} was {was.get(key)!r}, now {wanted.get(key)!r}"
+    """ConfigError that names each setting in which a continued run may not differ.
+
+    A setting that there was not yet when the run began had its default.
+    """
+    was, wanted, default = _flat(before), _flat(asdict(now)), _flat(asdict(RunConfig()))
+    before_and_now = {
+        key: (was.get(key, default.get(key)), wanted.get(key))
         for key in sorted(was.keys() | wanted.keys())
-        if was.get(key) != wanted.get(key) and key.split(".")[0] not in FREE
+        if key.split(".")[0] not in FREE
+    }
+    changed = [
+        f"{key} was {old!r}, now {new!r}"
+        for key, (old, new) in before_and_now.items()
+        if old != new
     ]
     if changed:
         raise ConfigError(

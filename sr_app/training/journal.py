@@ -1,10 +1,10 @@
 """A run's journal: the progress bar, metrics.jsonl and TensorBoard, all from the same numbers."""
 
 import json
-import math
+import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from statistics import mean
@@ -16,6 +16,7 @@ from tqdm import tqdm
 from sr_app.atomic import replacing
 from sr_app.errors import TrainingError
 from sr_app.image.metrics import Score
+from sr_app.training.progress import Taken
 
 METRICS = "metrics.jsonl"
 RECORD_EVERY = 20
@@ -29,27 +30,29 @@ class Journal:
 
     metrics.jsonl has one JSON object a line: of RECORD_EVERY steps (`step`, the means `loss` and
     `norm` of those that were not skipped, `skipped`, `learning_rate`, `patches_per_second`,
-    `data_wait`: the share of time spent waiting for data), or a validation (`step`, `psnr` in dB,
-    `ssim`). Records past `start` are of steps that a continued run does again, and are dropped.
+    `data_wait`: the share of time spent waiting for data), a validation (`step`, `psnr` in dB,
+    `ssim`), or a step that went bad (`step`, `trouble`, `files`). Records past `start` are of steps
+    that a continued run does again, and are dropped; `recent` fills the record that was not full
+    yet, so that there is each step once, as if the run had not been stopped.
 
     Args:
         folder: the run's folder.
         start: steps done already.
         steps: steps in all.
         patches: patches in a step.
+        recent: the last steps before `start`.
     """
 
-    def __init__(self, folder: Path, start: int, steps: int, patches: int) -> None:
-        # Not at the import: it imports PyTorch where that is installed, which takes 190 MB.
-        from tensorboardX import SummaryWriter
-
+    def __init__(
+        self, folder: Path, start: int, steps: int, patches: int, recent: Sequence[Taken] = ()
+    ) -> None:
         path = folder / METRICS
         try:
-            kept = "".join(_lines_up_to(start, path))
+            kept = _lines_up_to(start, path)
             with replacing(path) as temporary:
-                temporary.write_text(kept)
+                temporary.write_text("".join(kept))
+            self._board = _Board(folder / "tensorboard", start + 1)
             self._file = path.open("a", buffering=1)
-            self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=start + 1)
         except OSError as error:
             raise TrainingError(f"{path}: can't be written: {error.strerror}") from error
         self._bar = tqdm(total=steps, initial=start, unit="step", dynamic_ncols=True, disable=None)
@@ -57,7 +60,8 @@ class Journal:
         self._steps = steps
         self._waited = 0.0
         self._began = self._told = time.perf_counter()
-        self._recent: list[tuple[float, float]] = []
+        open_record = start - max(_last_record(kept), start - start % RECORD_EVERY)
+        self._recent = list(recent[len(recent) - open_record :]) if open_record else []
         self._count = 0
 
     def __enter__(self) -> "Journal":
@@ -78,11 +82,10 @@ class Journal:
         """A line on the screen, above the bar."""
         tqdm.write(message, file=sys.stderr)
 
-    def step(self, step: int, loss: float, norm: float, rate: float, waited: float) -> None:
+    def step(self, step: int, taken: Taken, rate: float, waited: float) -> None:
         """A step is done; `waited` seconds of it were for data."""
         self._count += 1
-        if math.isfinite(loss + norm):
-            self._recent.append((loss, norm))
+        self._recent.append(taken)
         self._waited += waited
         self._bar.update()
         if step % RECORD_EVERY == 0 or step == self._steps:
@@ -100,17 +103,30 @@ class Journal:
         self._write(step, "validation", {"psnr": score.psnr, "ssim": score.ssim})
         self.say(f"step {step}: validation {score.psnr:.2f} dB, SSIM {score.ssim:.4f} ({protocol})")
 
+    def trouble(self, step: int, what: str, files: Sequence[str]) -> None:
+        """Something went bad in a step, on pictures from these files."""
+        self._write(step, "trouble", {"trouble": what, "files": list(files)})
+        self.say(f"step {step}: {what}; pictures: {', '.join(files)}")
+
+    def secure(self) -> None:
+        """All records are on the disk, before a state that relies on them."""
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise TrainingError(f"the journal can't be written: {error.strerror}") from error
+
     def _record(self, step: int, rate: float) -> None:
         seconds = time.perf_counter() - self._began
         values = {
             "learning_rate": rate,
             "patches_per_second": self._count * self._patches / seconds,
             "data_wait": self._waited / seconds,
-            "skipped": self._count - len(self._recent),
+            "skipped": sum(not taken.updated for taken in self._recent),
         }
-        if self._recent:
-            losses, norms = zip(*self._recent, strict=True)
-            values["loss"], values["norm"] = mean(losses), mean(norms)
+        counted = [taken for taken in self._recent if taken.updated]
+        if counted:
+            values["loss"] = mean(taken.loss for taken in counted)
+            values["norm"] = mean(taken.norm for taken in counted)
             self._tell(
                 step,
                 f"loss {values['loss']:.3f} norm {values['norm']:.1f} rate {rate:.1e} "
@@ -132,8 +148,7 @@ class Journal:
     def _write(self, step: int, group: str, values: dict[str, Any]) -> None:
         try:
             self._file.write(json.dumps({"step": step, **values}) + "\n")
-            for name, value in values.items():
-                self._board.add_scalar(f"{group}/{name}", value, step)
+            self._board.write(step, group, values)
         except OSError as error:
             raise TrainingError(f"the journal can't be written: {error.strerror}") from error
 
@@ -150,7 +165,13 @@ class NoJournal:
     def say(self, message: str) -> None:
         pass
 
-    def step(self, step: int, loss: float, norm: float, rate: float, waited: float) -> None:
+    def step(self, step: int, taken: Taken, rate: float, waited: float) -> None:
+        pass
+
+    def trouble(self, step: int, what: str, files: Sequence[str]) -> None:
+        pass
+
+    def secure(self) -> None:
         pass
 
     def pausing(self) -> AbstractContextManager[None]:
@@ -158,6 +179,47 @@ class NoJournal:
 
     def validation(self, step: int, score: Score, protocol: str) -> None:
         pass
+
+
+class _Board:
+    """TensorBoard's file, written at once.
+
+    tensorboardX's own writer has a thread, which dies of a full disk; the run would then hang on
+    its full queue.
+
+    Args:
+        folder: for the file.
+        start: what the board shows of this step and later ones is from before, and dropped.
+    """
+
+    def __init__(self, folder: Path, start: int) -> None:
+        # Not at the import: it imports PyTorch where that is installed, which takes 190 MB.
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import Event, SessionLog
+        from tensorboardX.summary import scalar
+
+        self._event, self._scalar = Event, scalar
+        folder.mkdir(exist_ok=True)
+        self._file = EventsWriter(str(folder / "events"))
+        self._file.write_event(Event(step=start, session_log=SessionLog(status=SessionLog.START)))
+
+    def write(self, step: int, group: str, values: dict[str, Any]) -> None:
+        """Those of the values that are numbers."""
+        for name, value in values.items():
+            if isinstance(value, int | float):
+                summary = self._scalar(f"{group}/{name}", value)
+                event = self._event(step=step, wall_time=time.time(), summary=summary)
+                self._file.write_event(event)
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _last_record(lines: Sequence[str]) -> int:
+    """The step of the last record of training; 0 without one."""
+    steps = [record["step"] for record in map(json.loads, lines) if "skipped" in record]
+    return int(steps[-1]) if steps else 0
 
 
 def _lines_up_to(start: int, path: Path) -> list[str]:

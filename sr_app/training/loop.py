@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from signal import SIGHUP, SIGINT, SIGTERM
 from types import FrameType
@@ -13,10 +14,11 @@ from types import FrameType
 import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn
+from numpy.typing import NDArray
 
 from sr_app.data.cache import PixelCache
-from sr_app.data.patches import batches, crops
-from sr_app.errors import ConfigError, TrainingError
+from sr_app.data.patches import batches
+from sr_app.errors import ConfigError, DataError, PictureError, TrainingError
 from sr_app.image.metrics import Score
 from sr_app.nets import weights
 from sr_app.nets.layers import initialise
@@ -25,21 +27,20 @@ from sr_app.parallel import collectives
 from sr_app.parallel.buckets import BucketMean, NoMean, TensorMean
 from sr_app.parallel.clip import ClipByGlobalNorm
 from sr_app.parallel.mesh import ALONE, Mesh
-from sr_app.training import checkpoint
-from sr_app.training.checkpoint import Progress
+from sr_app.training import checkpoint, guard
 from sr_app.training.config import ParallelConfig, RunConfig
 from sr_app.training.ema import WeightAverage
 from sr_app.training.journal import Journal, NoJournal
 from sr_app.training.optimizer import Adam
+from sr_app.training.precision import LossScale, require_precision
+from sr_app.training.progress import Progress, Taken
+from sr_app.training.saver import Saver
 from sr_app.training.schedule import learning_rate
 from sr_app.training.shard import Layout
 from sr_app.training.step import LOSSES, TrainStep
 
-MOST_SKIPS = 10
-"""So many steps in a row without a finite gradient end the run."""
-
-COMPARE_EVERY = 100
-"""Steps between two comparisons of the ranks' weights."""
+LOOK_EVERY = 100
+"""Steps between two looks at whether the ranks' weights are the same and the disk has room."""
 
 Validate = Callable[[weights.Arrays], Score]
 
@@ -54,6 +55,8 @@ def lay_out(config: RunConfig, mesh: Mesh) -> tuple[TrainStep, Layout]:
     ms.set_context(mode=ms.GRAPH_MODE if config.mode == "graph" else ms.PYNATIVE_MODE)
     # A split trunk goes cell by cell: its sums must meet in the middle of each block.
     network = make(config.network, "plain" if mesh.tensor.size > 1 else config.memory)
+    if config.precision == "float16":
+        network.to_float(ms.float16)
     initialise(network, config.seed)
     layout = Layout(network, mesh)
     parameters = network.trainable_params()
@@ -108,78 +111,112 @@ def train(
     another process trains in the folder, ConfigError when the folder holds a run with other
     settings or pictures, CheckpointError when a save fails.
     """
-    if mesh.first and config.warm_start is not None and not (folder / checkpoint.STATE).exists():
+    require_precision(config.precision)
+    if mesh.first and config.warm_start is not None and not checkpoint.states(folder):
         weights.read(Path(config.warm_start))  # is it there? before anything is written
 
     with ExitStack() as stack:
         # Build, or continue
+        began = time.monotonic()
         if mesh.first:
             stack.enter_context(checkpoint.locked(folder))
         step, layout = lay_out(config, mesh)
         progress = _begin(config, folder, cache, step, layout, say)
         if progress.step >= config.steps:
             return progress
-        steps, size = config.steps, config.batch.size
-        journal = Journal(folder, progress.step, steps, size) if mesh.first else NoJournal()
+        journal: Journal | NoJournal = NoJournal()
+        if mesh.first:
+            journal = Journal(
+                folder, progress.step, config.steps, config.batch.size, progress.recent
+            )
         stack.enter_context(journal)
         stop_requested = stack.enter_context(stop_requests(journal.say))
         stream = batches(
             cache,
             seed=config.seed,
             start_step=progress.step,
-            batch_size=size,
+            batch_size=config.batch.size,
             patch=config.batch.patch,
             part=mesh.data.index,
             parts=mesh.data.size,
         )
         stack.enter_context(closing(stream))
+        saver = stack.enter_context(Saver())
+        save = partial(_save, saver, folder, step, layout, config, cache, journal)
+        disk = guard.LowDisk(folder, checkpoint.save_bytes(step), journal.say)
+        disk.look()
         last_save = time.monotonic()
 
         while progress.step < config.steps:
             # Wait for the batch, take the step
+            saver.look()
             asked = time.perf_counter()
             low, high = next(stream)
             waited = time.perf_counter() - asked
-            rate = learning_rate(progress.step - progress.skipped, config.steps, config.optimizer)
-            value, norm_value = step(Tensor(low), Tensor(high), Tensor(rate, ms.float32))
-            loss, norm = float(value.asnumpy()), float(norm_value.asnumpy())
+            rate = learning_rate(progress.updates, config.steps, config.optimizer)
+            limit = guard.spike_limit(config.guard, progress)
+            taken = _take(step, low, high, rate, limit, config, progress)
+            progress = progress.after(taken)
 
-            # A step whose numbers aren't finite has changed nothing; too many of them end the run
-            skipped = not math.isfinite(loss + norm)
-            progress = replace(
-                progress,
-                step=progress.step + 1,
-                skipped=progress.skipped + skipped,
-                skipped_in_a_row=progress.skipped_in_a_row + 1 if skipped else 0,
-            )
-            if skipped:
-                journal.say(f"step {progress.step}: loss {loss}, norm {norm}; skipped")
-            if progress.skipped_in_a_row == MOST_SKIPS:
-                raise TrainingError(_diagnosis(cache, config, progress, loss, norm))
-            journal.step(progress.step, loss, norm, rate, waited)
-            if progress.step % COMPARE_EVERY == 0:
+            # A step that was skipped has changed nothing; too many of them end the run
+            trouble = guard.trouble_of(taken, limit)
+            if trouble is not None:
+                journal.trouble(
+                    progress.step, trouble, guard.files_of(cache, config, progress.step)
+                )
+            if progress.skipped_in_a_row == config.guard.most_skips:
+                raise TrainingError(_diagnosis(folder, cache, config, step, progress, rate, mesh))
+            journal.step(progress.step, taken, rate, waited)
+            if progress.step % LOOK_EVERY == 0:
                 layout.require_equal(step.network.trainable_params(), progress.step)
+                disk.look()
 
-            # Validate and save; what was trained is saved where validation fails, too
+            # Validate and save
             last = progress.step == config.steps
             validating = last or progress.step % config.validation.every == 0
             late = time.monotonic() - last_save > 60 * config.save_minutes
-            stopping, due = mesh.any(stop_requested(), late)
-            if validating or due or stopping:
+            over = time.monotonic() - began > 3600 * (config.max_hours or math.inf)
+            stopping, over, due = mesh.any(stop_requested(), over, late)
+            if validating or due or stopping or over:
                 with journal.pausing():
-                    try:
-                        if validating:
-                            progress = _validated(
-                                config, folder, validate, step, layout, progress, journal
-                            )
-                    finally:
-                        _save(folder, step, layout, config, progress, cache.key)
+                    best = None
+                    if validating:
+                        progress, best = _validated(
+                            config, validate, step, layout, progress, journal, save
+                        )
+                    save(progress, best)
                 last_save = time.monotonic()
                 (stopping,) = mesh.any(stop_requested())  # nothing is lost by one that came now
-            if stopping:
+            if over and not last:
+                journal.say(f"stopping: {config.max_hours} hours are over (max_hours)")
+            if stopping or over:
                 break
+        saver.wait()
         mesh.wait()  # the others live until the first has saved
         return progress
+
+
+def _take(
+    step: TrainStep,
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    rate: float,
+    limit: float,
+    config: RunConfig,
+    progress: Progress,
+) -> Taken:
+    """Take a step on this rank's part of a batch; the same comes out on all ranks."""
+    skipping, scale = config.guard.skip_spikes, progress.scale
+    value, norm = step(
+        Tensor(low),
+        Tensor(high),
+        Tensor(rate, ms.float32),
+        Tensor(limit, ms.float32) if skipping else None,
+        None if scale is None else Tensor(scale.value, ms.float32),
+    )
+    loss, size = float(value.asnumpy()), float(norm.asnumpy())
+    updated = math.isfinite(loss + size) and not (skipping and loss > limit)
+    return Taken(loss, size, updated)
 
 
 def _begin(
@@ -195,7 +232,7 @@ def _begin(
     fresh = layout.join(checkpoint.changing(step))
     arrays, progress = fresh, Progress()
     if mesh.first:
-        progress, arrays = checkpoint.restore(folder, fresh, config, cache.key, say)
+        progress, arrays = checkpoint.restore(folder, fresh, config, cache, say)
     if mesh.world.size > 1:
         ours = (cache.key, asdict(config))
         for rank, theirs in enumerate(collectives.gather(ours)):
@@ -208,67 +245,97 @@ def _begin(
         arrays = {name: collectives.broadcast(arrays[name]) for name in fresh}  # in its order
     weights.fill(step, layout.cut(arrays), folder)
     layout.require_equal(list(step.get_parameters()), progress.step)
+    if config.precision == "float16" and progress.scale is None:
+        return replace(progress, scale=LossScale())
     return progress
 
 
 def _validated(
     config: RunConfig,
-    folder: Path,
     validate: Validate,
     step: TrainStep,
     layout: Layout,
     progress: Progress,
     journal: Journal | NoJournal,
-) -> Progress:
-    """Score the averaged weights and keep them if they are the best so far."""
-    arrays = layout.join(checkpoint.averaged(step))
-    score = validate(arrays)
+    save: Callable[[Progress, Score | None], None],
+) -> tuple[Progress, Score | None]:
+    """Score the averaged weights; their score, too, if it is the best so far.
+
+    What was trained is saved where that fails; not where the journal does, which then would lack
+    the score for good.
+    """
+    try:
+        score = validate(layout.join(checkpoint.averaged(step)))
+    except BaseException as error:  # on all ranks alike: see Mesh.spread
+        if config.guard.pictures == "skip" and isinstance(error, PictureError | DataError):
+            journal.trouble(progress.step, f"no validation: {error}", [])
+            return progress, None
+        save(progress, None)
+        raise
     journal.validation(progress.step, score, config.validation.protocol)
     if progress.best is not None and score.psnr <= progress.best:
-        return progress
-    progress = replace(progress, best=score.psnr)
-    if layout.mesh.first:
-        checkpoint.save_network(folder / checkpoint.BEST, arrays, config, progress, score)
-    return progress
+        return progress, None
+    return replace(progress, best=score.psnr), score
 
 
 def _diagnosis(
-    cache: PixelCache, config: RunConfig, progress: Progress, loss: float, norm: float
+    folder: Path,
+    cache: PixelCache,
+    config: RunConfig,
+    step: TrainStep,
+    progress: Progress,
+    rate: float,
+    mesh: Mesh,
 ) -> str:
-    chosen = crops(
-        cache,
-        seed=config.seed,
-        step=progress.step - 1,
-        batch_size=config.batch.size,
-        patch=config.batch.patch,
-    )
-    names = sorted({cache.names[crop.picture] for crop in chosen})
+    """Why the run ends after too many skips; writes the batch out."""
+    last = progress.recent[-1]
+    names = guard.files_of(cache, config, progress.step)
+    batch = guard.keep_batch(folder, cache, config, progress, rate) if mesh.first else ""
+    largest = max(np.abs(weight.asnumpy()).max() for weight in step.network.trainable_params())
+    saved = checkpoint.states(folder)
+    good = f"the last good state is {saved[0]}" if saved else "no state has been saved yet"
     return (
-        f"{MOST_SKIPS} steps in a row up to step {progress.step} had no finite loss and gradient "
-        f"(loss {loss}, norm {norm}); the last batch was cut from {', '.join(names)}. Lower "
-        "optimizer.learning_rate or optimizer.clip_norm, or look at these pictures; the run's "
-        "folder keeps the state before its last save"
+        f"{config.guard.most_skips} steps in a row up to step {progress.step} changed nothing "
+        f"(loss {last.loss:.4g}, norm {last.norm:.4g}, rate {rate:.3g}, largest weight "
+        f"{largest:.3g}); the last batch was cut from {guard.listed(names)}; {batch}; {good}. "
+        "If the pictures are right the rate is too high: begin with a lower "
+        "optimizer.learning_rate or optimizer.clip_norm in another --run folder, if you like with "
+        f"--warm_start {folder / checkpoint.LATEST}"
     )
 
 
 def _save(
+    saver: Saver,
     folder: Path,
     step: TrainStep,
     layout: Layout,
     config: RunConfig,
+    cache: PixelCache,
+    journal: Journal | NoJournal,
     progress: Progress,
-    data: str,
+    best: Score | None,
 ) -> None:
-    """Keep the run as it is now, unless an update has made its weights useless."""
+    """Begin to keep the run as it is now, unless an update has made its weights useless.
+
+    `best` is the score of the averaged weights if there was none better.
+    """
     state, arrays = (layout.join(of(step)) for of in (checkpoint.changing, checkpoint.averaged))
-    if not all(np.isfinite(array).all() for array in arrays.values()):
+    if not all(np.isfinite(array).all() for array in state.values()):
         raise TrainingError(
             f"step {progress.step}: the weights are not finite any more; lower "
             f"optimizer.learning_rate or optimizer.clip_norm. {folder} keeps the last save"
         )
-    if layout.mesh.first:
+
+    def write() -> None:
+        """What the state tells of is on the disk before it."""
+        journal.secure()
+        if best is not None:
+            checkpoint.save_network(folder / checkpoint.BEST, arrays, config, progress, best)
+        checkpoint.save_state(folder, state, progress, config, cache.key, cache.fingerprints)
         checkpoint.save_network(folder / checkpoint.LATEST, arrays, config, progress, None)
-        checkpoint.save_state(folder, state, progress, config, data)
+
+    if layout.mesh.first:
+        saver.start(write)
 
 
 @contextmanager

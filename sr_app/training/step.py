@@ -33,6 +33,8 @@ class TrainStep(nn.Cell):
     A step whose loss or gradients aren't finite changes nothing: not the weights, Adam's moments,
     its count, or the average. Both must be looked at: behind an infinite loss MindSpore's kernels
     (sign, ReLU) may well leave a gradient of 0. The caller sees it by the two returned numbers.
+    The same holds for a loss over `limit`. Both numbers are the same on all ranks, and so all do
+    alike.
 
     Args:
         network: (n, 3, h, w) -> (n, 3, scale * h, scale * w).
@@ -60,13 +62,38 @@ class TrainStep(nn.Cell):
         self.update = Update(optimizer, average)
         self.differentiate = ms.value_and_grad(self._forward, None, optimizer.parameters)
 
-    def _forward(self, low: Tensor, high: Tensor) -> Tensor:
-        return self.loss(self.network(low), high)
+    def _forward(self, low: Tensor, high: Tensor, scale: Tensor | None) -> Tensor:
+        if scale is None:
+            return self.loss(self.network(low), high)
+        return scale * self.loss(self.network(low).astype(ms.float32), high)
 
-    def construct(self, low: Tensor, high: Tensor, learning_rate: Tensor) -> tuple[Tensor, Tensor]:
-        """-> (loss, norm of the gradients before the clip), float32 scalars."""
-        value, gradients = self.differentiate(low, high)
+    def construct(
+        self,
+        low: Tensor,
+        high: Tensor,
+        learning_rate: Tensor,
+        limit: Tensor | None = None,
+        scale: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """-> (loss, norm of the gradients before the clip), float32 scalars.
+
+        `limit`: of the loss; `scale`: of the loss that is differentiated, a power of two, for
+        float16. Without them there is none.
+        """
+        value, gradients = self.differentiate(low, high, scale)
         value, gradients = self.reduce(value, gradients)
+        if scale is not None:
+            value, gradients = value / scale, self.divide(gradients, scale)
         factor, norm = self.clip(gradients)
-        updated = self.update(gradients, factor, learning_rate, ops.isfinite(value + norm))
+        wanted = ops.isfinite(value + norm)
+        if limit is not None:
+            wanted = ops.logical_and(wanted, value <= limit)
+        updated = self.update(gradients, factor, learning_rate, wanted)
         return ops.depend(value, updated), norm
+
+    def divide(self, gradients: tuple[Tensor, ...], scale: Tensor) -> tuple[Tensor, ...]:
+        """Each gradient without the loss's scale; exact, since that is a power of two."""
+        divided: tuple[Tensor, ...] = ()
+        for gradient in gradients:
+            divided += (gradient / scale,)
+        return divided

@@ -81,7 +81,7 @@ def test_a_foreign_safetensors_file_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 9}, "reads format 1"),
+        ({"format": 9}, "reads format 2"),
         ({"value_range": 1.0}, r"values 0\.\.1\.0.*0\.\.255"),
         ({"network": {"name": "rcan"}}, "'rcan'; this program knows edsr"),
         ({"network": {"name": "edsr", "scale": 7}}, "damaged"),

@@ -23,6 +23,7 @@ from sr_app.errors import ConfigError
 from sr_app.nets import weights
 from sr_app.parallel import launch
 from sr_app.parallel.launch import Ranks, wanted
+from sr_app.training import checkpoint
 
 Command = Callable[..., tuple[int, str, str]]
 TINY = (
@@ -35,12 +36,16 @@ BOUND = 30.0
 
 def same_weights(one: Path, other: Path, tolerance: float) -> None:
     """Numbers of two states, next to the largest of each array."""
-    ours, theirs = (weights.read_arrays(path / "state.safetensors")[0] for path in (one, other))
+    ours, theirs = (weights.read_arrays(newest(path))[0] for path in (one, other))
     assert ours.keys() == theirs.keys()
     for name, array in ours.items():
         if not name.startswith("adam"):
             scale = max(np.abs(theirs[name]).max(), 1e-3)
             np.testing.assert_allclose(array, theirs[name], rtol=0, atol=tolerance * scale)
+
+
+def newest(run: Path) -> Path:
+    return checkpoint.states(run)[0]
 
 
 @contextmanager
@@ -177,7 +182,7 @@ def test_a_stop_saves_on_all_ranks(number: int, pictures: Path, tmp_path: Path) 
         assert process.returncode == 130, out + err
         assert "the same command again continues" in out
         assert not [each for each in family if alive(each)]
-    about = weights.read_arrays(run / "state.safetensors")[1]
+    about = weights.read_arrays(newest(run))[1]
     assert about["progress"]["step"] >= 20
 
 

@@ -20,8 +20,8 @@ from sr_app.nets.edsr import EDSR
 from sr_app.nets.layers import initialise
 from sr_app.nets.weights import Weights
 from sr_app.training import checkpoint, loop
-from sr_app.training.checkpoint import Progress
-from sr_app.training.config import OptimizerConfig, RunConfig, ValidationConfig
+from sr_app.training.config import GuardConfig, OptimizerConfig, RunConfig, ValidationConfig
+from sr_app.training.progress import Progress
 from tests.training.conftest import tiny
 
 Validate = Callable[..., Score]
@@ -58,7 +58,7 @@ def test_a_run_leaves_its_networks_its_settings_and_its_journal(
     assert 0 <= training["data_wait"] < 1
     assert sorted(p.name for p in run.iterdir() if not p.name.startswith(".")) == [
         *("best.safetensors", "config.yaml", "latest.safetensors", "metrics.jsonl"),
-        *("state.safetensors", "tensorboard"),
+        *("state-00000003.safetensors", "state-00000006.safetensors", "tensorboard"),
     ]
     assert list((run / "tensorboard").glob("events.out.tfevents.*"))
     assert not list(run.glob("*.part*"))
@@ -80,7 +80,7 @@ def test_the_averaged_weights_are_scored_and_shipped(tmp_path: Path, cache: Pixe
         return Score(20.0, 0.5)
 
     train(tiny(), tmp_path, cache, validate)
-    state, _ = weights.read_arrays(tmp_path / "state.safetensors")
+    state, _ = weights.read_arrays(checkpoint.state_file(tmp_path, 6))
     for name, array in seen[-1].items():
         np.testing.assert_array_equal(array, state[f"average.{name}"])
         assert name.endswith("activation") or (array != state[name]).any()
@@ -99,7 +99,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one_to_the_bit(
 
     assert train(tiny(), cut, cache, stop_then_score).step == 3
     assert train(tiny(), cut, cache, rising).step == 6
-    for name in ("state", "latest"):
+    for name in ("state-00000006", "latest"):
         ours, _ = weights.read_arrays(whole / f"{name}.safetensors")
         theirs, _ = weights.read_arrays(cut / f"{name}.safetensors")
         assert ours.keys() == theirs.keys()
@@ -113,9 +113,9 @@ def test_a_finished_run_is_left_as_it_is(
 ) -> None:
     """BasicSR issue 464: resuming a finished run is no failure."""
     train(tiny(), tmp_path, cache, rising)
-    before = (tmp_path / "state.safetensors").read_bytes()
+    before = checkpoint.state_file(tmp_path, 6).read_bytes()
     assert train(tiny(), tmp_path, cache, rising).step == 6
-    assert (tmp_path / "state.safetensors").read_bytes() == before
+    assert checkpoint.state_file(tmp_path, 6).read_bytes() == before
 
 
 def test_a_finished_run_can_be_made_longer(
@@ -134,7 +134,7 @@ def test_a_run_does_not_go_on_as_another(
 
 
 def test_a_damaged_state_is_told(tmp_path: Path, cache: PixelCache, rising: Validate) -> None:
-    (tmp_path / "state.safetensors").write_bytes(b"half")
+    checkpoint.state_file(tmp_path, 6).write_bytes(b"half")
     with pytest.raises(CheckpointError, match="not a whole safetensors file"):
         train(tiny(), tmp_path, cache, rising)
 
@@ -142,7 +142,7 @@ def test_a_damaged_state_is_told(tmp_path: Path, cache: PixelCache, rising: Vali
 def test_another_file_in_the_states_place_is_told(
     tmp_path: Path, cache: PixelCache, rising: Validate
 ) -> None:
-    weights.write(tmp_path / "state.safetensors", Weights(tiny().network, {}))
+    weights.write(checkpoint.state_file(tmp_path, 6), Weights(tiny().network, {}))
     with pytest.raises(CheckpointError, match="not the state of a run"):
         train(tiny(), tmp_path, cache, rising)
 
@@ -156,14 +156,14 @@ def test_a_folder_that_cannot_be_made_is_told(
 
 
 def test_gradients_that_stay_bad_end_the_run_with_a_diagnosis(
-    tmp_path: Path, cache: PixelCache, rising: Validate, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cache: PixelCache, rising: Validate
 ) -> None:
     """SRFBN issue 2: not "skip this batch" for ever. A rate of 1e38 makes the second step bad."""
-    monkeypatch.setattr(loop, "MOST_SKIPS", 3)
     config = tiny(
         steps=50,
         optimizer=OptimizerConfig(learning_rate=1e38),
         validation=ValidationConfig(every=50),
+        guard=GuardConfig(most_skips=3),
     )
     with pytest.raises(TrainingError, match=r"3 steps in a row.*cut from.*[012].*learning_rate"):
         train(config, tmp_path, cache, rising)
@@ -176,7 +176,7 @@ def test_weights_that_are_useless_are_not_saved(
     config = tiny(optimizer=OptimizerConfig(learning_rate=1e39))
     with pytest.raises(TrainingError, match="step 3: the weights are not finite"):
         train(config, tmp_path, cache, rising)
-    assert not (tmp_path / "state.safetensors").exists()
+    assert not checkpoint.states(tmp_path)
 
 
 def test_what_was_trained_is_kept_when_validation_fails(
@@ -238,7 +238,8 @@ def test_a_state_with_damaged_numbers_is_told(
     tmp_path: Path, cache: PixelCache, rising: Validate
 ) -> None:
     train(tiny(), tmp_path, cache, rising)
-    path = tmp_path / "state.safetensors"
+    checkpoint.state_file(tmp_path, 3).unlink()
+    path = checkpoint.state_file(tmp_path, 6)
     arrays, about = weights.read_arrays(path)
     for damage in (
         {"progress": {"step": "2"}},
@@ -246,6 +247,8 @@ def test_a_state_with_damaged_numbers_is_told(
         {"progress": {"step": -5}},
         {"progress": {"step": 1, "skipped": 9}},
         {"progress": {"best": []}},
+        {"progress": {"recent": [[1.0, 2.0]]}},
+        {"progress": {"scale": {"value": 0.5}}},
         {"progress": None},
         {"config": None},
         {"config": [1]},
@@ -255,7 +258,7 @@ def test_a_state_with_damaged_numbers_is_told(
             train(tiny(), tmp_path, cache, rising)
 
 
-def test_x3_starts_from_x2_and_only_its_upsampling_anew(tmp_path: Path) -> None:
+def test_x3_starts_from_x2_and_only_its_upsampling_anew(tmp_path: Path, cache: PixelCache) -> None:
     source = EDSR(EDSRConfig(blocks=1, features=4))
     initialise(source, seed=9)
     path = tmp_path / "x2.safetensors"
@@ -263,7 +266,7 @@ def test_x3_starts_from_x2_and_only_its_upsampling_anew(tmp_path: Path) -> None:
     said: list[str] = []
     config = tiny(network=replace(source.config, scale=3), warm_start=str(path))
     fresh = checkpoint.changing(loop.build(config))
-    progress, begun = checkpoint.restore(tmp_path, fresh, config, "key", said.append)
+    progress, begun = checkpoint.restore(tmp_path, fresh, config, cache, said.append)
     assert progress == Progress()
     assert begun.keys() == fresh.keys()
     for name, array in weights.gather(source).items():
@@ -276,14 +279,14 @@ def test_x3_starts_from_x2_and_only_its_upsampling_anew(tmp_path: Path) -> None:
     ]
 
 
-def test_a_warm_start_from_another_network_is_refused(tmp_path: Path) -> None:
+def test_a_warm_start_from_another_network_is_refused(tmp_path: Path, cache: PixelCache) -> None:
     source = EDSR(EDSRConfig(blocks=2, features=4))
     path = tmp_path / "x2.safetensors"
     weights.write(path, Weights(source.config, weights.gather(source)))
     config = tiny(warm_start=str(path))
     with pytest.raises(CheckpointError, match=r"trunk\.blocks\.1\.conv1\.bias.*do not fit"):
         fresh = checkpoint.changing(loop.build(config))
-        checkpoint.restore(tmp_path, fresh, config, "key", print)
+        checkpoint.restore(tmp_path, fresh, config, cache, print)
 
 
 def test_a_resumed_run_does_not_need_its_warm_start_any_more(
