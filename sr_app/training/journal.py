@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from statistics import mean
 from types import TracebackType
@@ -51,8 +51,10 @@ class Journal:
             kept = _lines_up_to(start, path)
             with replacing(path) as temporary:
                 temporary.write_text("".join(kept))
-            self._board = _Board(folder / "tensorboard", start + 1)
-            self._file = path.open("a", buffering=1)
+            with ExitStack() as undo:
+                self._file = undo.enter_context(path.open("a", buffering=1))
+                self._board = _Board(folder / "tensorboard", start + 1)
+                undo.pop_all()
         except OSError as error:
             raise TrainingError(f"{path}: can't be written: {error.strerror}") from error
         self._bar = tqdm(total=steps, initial=start, unit="step", dynamic_ncols=True, disable=None)

@@ -331,8 +331,8 @@ def _save(
         journal.secure()
         if best is not None:
             checkpoint.save_network(folder / checkpoint.BEST, arrays, config, progress, best)
-        checkpoint.save_state(folder, state, progress, config, cache.key, cache.fingerprints)
         checkpoint.save_network(folder / checkpoint.LATEST, arrays, config, progress, None)
+        checkpoint.save_state(folder, state, progress, config, cache.key, cache.fingerprints)
 
     if layout.mesh.first:
         saver.start(write)

@@ -202,7 +202,7 @@ def test_whatever_write_of_a_run_fails_it_ends_with_an_error_and_can_go_on(
                 for each in (folder, tmp_path / "whole")
             )
             for key, array in wanted.items():
-                np.testing.assert_array_equal(ours[key], array)
+                np.testing.assert_array_equal(ours[key], array, f"{name} after {writes.failed}")
         if writes.failed is None:
             assert failing > 20
             return
