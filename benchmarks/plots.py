@@ -77,7 +77,7 @@ def clip(found: dict[str, Any]) -> Figure:
                     (r, p) for r, p, run in zip(rates, psnr, chosen, strict=True) if run["exploded"]
                 ]
                 if bad:
-                    axes.scatter(*zip(*bad, strict=True), 120, line.get_color(), marker="x")
+                    axes.scatter(*zip(*bad, strict=True), 120, color=line.get_color(), marker="x")
             axes.axhline(found["figures"]["bicubic"], color="gray", linestyle=":")
             axes.set_xscale("log")
             dress(axes, f"{depth} blocks, residual scale {scale:g}", "rate", "PSNR at the end, dB")

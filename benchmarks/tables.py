@@ -51,10 +51,10 @@ def documents() -> dict[Path, Blocks]:
         "results/leak.json": lambda: markdown(*leak.table(result("leak")["figures"])),
         "results/clip.json": lambda: markdown(*clip.table(result("clip")["figures"])),
     }
-    return {
-        README: {**scores, **files, "hybrid": hybrid},
-        LIGHT: {"results/shape.json": lambda: markdown(*shape.table(result("shape")))},
-    }
+    found = {README: {**scores, **files, "hybrid": hybrid}}
+    if (RESULTS / "shape.json").exists():
+        found[LIGHT] = {"results/shape.json": lambda: markdown(*shape.table(result("shape")))}
+    return found
 
 
 def written(text: str, blocks: Blocks) -> str:
