@@ -19,7 +19,7 @@ import trials
 from trials import Outcome, Trial
 
 RISE = 3.0
-DEPTHS: tuple[int, ...] = (8, 16, 32)
+DEPTHS: tuple[int, ...] = (8, 16)
 RESIDUAL_SCALES = (1.0, 0.1)
 RATES: tuple[float, ...] = (1e-3, 4e-3, 8e-3, 1.6e-2)
 NORMS: tuple[float | None, ...] = (None, 100.0, 10.0, 1.0)

@@ -23,9 +23,9 @@ def main() -> None:
 
 
 def leak(found: dict[str, Any]) -> Figure:
-    """PSNR by step and by processor time with each leak, and ours next to plain in all cases."""
-    figure = Figure((15, 4.5), layout="constrained")
-    by_step, by_time, gains = figure.subplots(1, 3)
+    """PSNR by step and by processor time; ours next to plain in all cases; dead units by block."""
+    figure = Figure((13, 9), layout="constrained")
+    (by_step, by_time), (gains, dead) = figure.subplots(2, 2)
     cases = found["figures"]
     base = next(iter(cases))
     for name, each in cases[base].items():
@@ -40,7 +40,12 @@ def leak(found: dict[str, Any]) -> Figure:
         gains.errorbar(
             leaks["0"]["steps"], differences.mean(0), differences.std(0), label=case, capsize=2
         )
+        for name in ("0", "0.01"):
+            share = 100 * np.array(leaks[name]["dead"])
+            label = f"{case}, {f'leak {name}' if name != '0' else 'plain'}"
+            dead.plot(np.arange(1, len(share) + 1), share, marker=".", label=label)
     gains.axhline(0, color="gray", linewidth=0.8)
+    dress(dead, "units off everywhere, at the end", "block", "%")
     dress(by_step, f"{base} (band: seeds)", "step", "validation PSNR, dB")
     dress(by_time, base, "processor seconds", "validation PSNR, dB")
     dress(gains, "leak 0.01 less plain (bar: deviation)", "step", "dB")
@@ -72,7 +77,7 @@ def clip(found: dict[str, Any]) -> Figure:
                     (r, p) for r, p, run in zip(rates, psnr, chosen, strict=True) if run["exploded"]
                 ]
                 if bad:
-                    axes.scatter(*zip(*bad, strict=True), 120, line.get_color(), marker="x")
+                    axes.scatter(*zip(*bad, strict=True), 120, color=line.get_color(), marker="x")
             axes.axhline(found["figures"]["bicubic"], color="gray", linestyle=":")
             axes.set_xscale("log")
             dress(axes, f"{depth} blocks, residual scale {scale:g}", "rate", "PSNR at the end, dB")

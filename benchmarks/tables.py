@@ -52,10 +52,10 @@ def documents() -> dict[Path, Blocks]:
         "results/leak.json": lambda: markdown(*leak.table(result("leak")["figures"])),
         "results/clip.json": lambda: markdown(*clip.table(result("clip")["figures"])),
     }
-    measured = {mark: make for mark, make in files.items() if (ROOT / mark).exists()}
-    shapes: Blocks = {"results/shape.json": lambda: markdown(*shape.table(result("shape")))}
-    found = {README: {**scores, **measured, "hybrid": hybrid}, LIGHT: shapes}
-    return {document: blocks for document, blocks in found.items() if document.exists()}
+    found = {README: {**scores, **files, "hybrid": hybrid}}
+    if (RESULTS / "shape.json").exists():
+        found[LIGHT] = {"results/shape.json": lambda: markdown(*shape.table(result("shape")))}
+    return found
 
 
 def written(text: str, blocks: Blocks) -> str:
