@@ -2,6 +2,7 @@
 
 import json
 import os
+import struct
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -184,10 +185,10 @@ class NoJournal:
 
 
 class _Board:
-    """TensorBoard's file, written at once.
+    """TensorBoard's file: tensorboardX's events, written by ourselves.
 
-    tensorboardX's own writer has a thread, which dies of a full disk; the run would then hang on
-    its full queue.
+    Its own writer has a thread, which dies of a full disk; the run would then hang on its full
+    queue. And it waits for the disk at each flush.
 
     Args:
         folder: for the file.
@@ -196,26 +197,32 @@ class _Board:
 
     def __init__(self, folder: Path, start: int) -> None:
         # Not at the import: it imports PyTorch where that is installed, which takes 190 MB.
-        from tensorboardX.event_file_writer import EventsWriter
         from tensorboardX.proto.event_pb2 import Event, SessionLog
+        from tensorboardX.record_writer import masked_crc32c
         from tensorboardX.summary import scalar
 
-        self._event, self._scalar = Event, scalar
+        self._event, self._scalar, self._checksum = Event, scalar, masked_crc32c
         folder.mkdir(exist_ok=True)
-        self._file = EventsWriter(str(folder / "events"))
-        self._file.write_event(Event(step=start, session_log=SessionLog(status=SessionLog.START)))
+        self._file = (folder / f"events.out.tfevents.{time.time_ns()}").open("ab")
+        self._add(step=0, file_version="brain.Event:2")
+        self._add(step=start, session_log=SessionLog(status=SessionLog.START))
 
     def write(self, step: int, group: str, values: dict[str, Any]) -> None:
         """Those of the values that are numbers."""
         for name, value in values.items():
             if isinstance(value, int | float):
-                summary = self._scalar(f"{group}/{name}", value)
-                event = self._event(step=step, wall_time=time.time(), summary=summary)
-                self._file.write_event(event)
+                self._add(step=step, summary=self._scalar(f"{group}/{name}", value))
         self._file.flush()
 
     def close(self) -> None:
         self._file.close()
+
+    def _add(self, **content: Any) -> None:
+        """An event as a record: its length and its bytes, each with a checksum (TFRecord)."""
+        event: bytes = self._event(wall_time=time.time(), **content).SerializeToString()
+        length = struct.pack("<Q", len(event))
+        for part in (length, event):
+            self._file.write(part + struct.pack("<I", self._checksum(part)))
 
 
 def _last_record(lines: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import struct
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,27 @@ def test_a_record_that_was_not_full_yet_is_filled_after_a_resume(tmp_path: Path)
     assert whole[1]["skipped"] == 1
     assert run(tmp_path / "cut", (0, 27), (25, 30), (21, 40)) == whole
     assert run(tmp_path / "even", (0, 20), (20, 40)) == whole
+
+
+def test_tensorboard_reads_what_is_written(tmp_path: Path) -> None:
+    """Record by record, as TFRecord has it: length, its checksum, the event, its checksum."""
+    from tensorboardX.proto.event_pb2 import Event
+    from tensorboardX.record_writer import masked_crc32c
+
+    with Journal(tmp_path, 3, 5, patches=4) as journal:
+        journal.validation(4, Score(30.0, 0.9), "rgb")
+        journal.step(5, Taken(2.0, 1.0, True), rate=1e-3, waited=0.0)
+    (path,) = (tmp_path / "tensorboard").iterdir()
+    data, events = path.read_bytes(), []
+    while data:
+        (length,) = struct.unpack("<Q", data[:8])
+        assert struct.unpack("<I", data[8:12]) == (masked_crc32c(data[:8]),)
+        event, data = data[12 : 12 + length], data[12 + length :]
+        assert struct.unpack("<I", data[:4]) == (masked_crc32c(event),)
+        events.append(Event.FromString(event))
+        data = data[4:]
+    assert events[0].file_version == "brain.Event:2"
+    assert (events[1].step, events[1].session_log.status) == (4, 1)  # START
+    values = {v.tag: (e.step, v.simple_value) for e in events for v in e.summary.value}
+    assert values["validation/psnr"] == (4, 30.0)
+    assert values["training/loss"] == (5, 2.0)
