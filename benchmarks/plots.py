@@ -85,21 +85,13 @@ def clip(found: dict[str, Any]) -> Figure:
 
 
 def shape(found: dict[str, Any]) -> Figure:
-    """PSNR by the time of a picture, after each training time."""
+    """PSNR by the time of a picture."""
     figure = Figure((8, 5), layout="constrained")
     axes = figure.subplots()
-    shapes = found["figures"]
-    for budget in next(iter(shapes.values()))["trained"]:
-        points = [
-            (each["milliseconds"], each["trained"][budget]["psnr"], name)
-            for name, each in shapes.items()
-        ]
-        points.sort()
-        axes.plot(
-            *zip(*[point[:2] for point in points], strict=True), "o", label=f"trained {budget}"
-        )
-        for x, y, name in points:
-            axes.annotate(name, (x, y), textcoords="offset points", xytext=(4, 4), fontsize=8)
+    for name, each in found["figures"].items():
+        x, y = each["milliseconds"], each["psnr"]
+        axes.plot(x, y, "o", label=f"{name}, {each['steps']} steps")
+        axes.annotate(name, (x, y), textcoords="offset points", xytext=(4, 4), fontsize=8)
     axes.set_xscale("log")
     dress(axes, "blocks x features", "processor ms of a picture", "validation PSNR, dB")
     return figure
