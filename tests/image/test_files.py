@@ -186,7 +186,7 @@ def test_the_profile_and_exif_are_kept(tmp_path: Path, suffix: str, dtype: Any) 
     assert exif[ExifTags.Base.Make] == MAKER
     assert exif.get_ifd(ExifTags.IFD.Exif)[ExifTags.Base.ISOSpeedRatings] == 320
     with Image.open(again) as image:  # others see them too
-        assert image.info["icc_profile"] == icc_block()
+        assert image.info["icc_profile"] == icc
         assert image.getexif()[ExifTags.Base.Make] == MAKER
 
 
