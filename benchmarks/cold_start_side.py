@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import sr_app.cli  # noqa: F401  what the command imports before it knows the engine
+import sr_app.cli.upscale  # noqa: F401  what the command imports before it knows the engine
 
 IMPORTED_AT = time.time()
 
