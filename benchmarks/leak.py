@@ -1,10 +1,11 @@
 """What the leaking gradient does for training: python benchmarks/leak.py [--quick].
 
 The same small EDSR, pictures, order, seeds and steps, with a plain ReLU and with LeakyGradReLU of
-several leaks; then plain against a leak of 0.01 at other rates, depths and widths. Validation PSNR
-by step, processor time of a step, steps to the PSNR that the plain ones reach early and halfway,
-units that are dead at the end. The rate is constant after its warm-up: so the PSNR at a step does
-not depend on where the run ends. Seeds are paired: the same one begins with the same weights.
+several leaks; then plain against a leak of 0.01 at another rate, and wider and longer. Validation
+PSNR by step, processor time of a step, steps to the PSNR that the plain ones reach early and
+halfway, units that are dead at the end. The rate is constant after its warm-up: so the PSNR at a
+step does not depend on where the run ends. Seeds are paired: the same one begins with the same
+weights.
 """
 
 from __future__ import annotations
