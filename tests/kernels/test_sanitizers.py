@@ -29,7 +29,7 @@ def test_the_operators_are_right_and_clean(
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     if "cannot find" in built.stderr:
         pytest.skip(f"the compiler comes without its sanitizers' library ({sanitizers})")
@@ -38,5 +38,5 @@ def test_the_operators_are_right_and_clean(
     words = ["16" if wide else "8"]
     if sanitizers != "thread":  # with which a fork doesn't go together
         words.append("fork")
-    ran = subprocess.run([str(program), *words], capture_output=True, text=True, timeout=120)
+    ran = subprocess.run([str(program), *words], capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0 and not ran.stdout + ran.stderr, ran.stderr
