@@ -28,6 +28,7 @@ from sr_app.image.resize import imresize
 from sr_app.places import cache_folder
 
 if TYPE_CHECKING:  # it loads MindSpore, which the scripts' own process doesn't need
+    from sr_app.inference.model import Model
     from sr_app.training.config import RunConfig
 
 OUTCOME, LOG = "outcome.json", "log.txt"
@@ -159,13 +160,11 @@ def _train(trial: Trial, place: Path) -> Outcome:
     parent = os.getppid()
     clock: list[tuple[float, float]] = []
     scores: list[float] = []
-    last: Arrays = {}
 
     def validate(arrays: Arrays) -> Score:
         if os.getppid() != parent:
             os._exit(STOPPED)  # nobody waits for it any more
         began = time.process_time()
-        last.update(arrays)
         model.fill(arrays)
         each = [evaluate.score_pair(upscale, pair, protocol, scale).score for pair in pairs]
         score = evaluate.mean(each)
@@ -192,7 +191,7 @@ def _train(trial: Trial, place: Path) -> Outcome:
         "losses": [record.get("loss") for record in steps],
         "norms": [record.get("norm") for record in steps],
         "skipped": sum(record["skipped"] for record in steps),
-        "dead": dead_units(config.network, last, pairs) if end == "done" else None,
+        "dead": dead_units(model, pairs) if end == "done" else None,
     }
 
 
@@ -211,24 +210,15 @@ def _pairs(data: str, scale: int, pictures: int) -> list[Any]:
     ]
 
 
-def dead_units(config: Any, arrays: dict[str, Any], pairs: Sequence[Any]) -> list[float]:
+def dead_units(model: Model, pairs: Sequence[Any]) -> list[float]:
     """The share of each block's units that are above zero at no pixel of the (low) pictures."""
-    import mindspore as ms
-    from mindspore import Tensor, ops
+    from sr_app.inference.inspect import tapped
 
-    from sr_app.nets import weights
-    from sr_app.nets.table import make
-
-    ms.set_context(mode=ms.PYNATIVE_MODE)
-    network = make(config, "plain")  # cell by cell, to look inside
-    network.set_train(False)
-    weights.fill(network, arrays, "dead_units")
-    highest = [np.full(config.features, -np.inf, np.float32) for _ in range(config.blocks)]
-    for pair in pairs:
-        low = np.ascontiguousarray(pair.low.transpose(2, 0, 1)[None], np.float32)
-        x = network.head(Tensor(low) - network.mean)
-        for number, block in enumerate(network.trunk.blocks):
-            inner = block.conv1(x)
-            highest[number] = np.maximum(highest[number], inner.max((0, 2, 3)).asnumpy())
-            x = x + config.residual_scale * block.conv2(ops.relu(inner))
-    return [float((each <= 0).mean()) for each in highest]
+    highest: dict[str, Any] = {}
+    with tapped(model, ["trunk.blocks.*.activation"]) as taps:
+        for pair in pairs:
+            model.enhance(pair.low.astype(np.float32), tile=MIDDLE)  # all of it at once
+            for name, features in taps.features.items():
+                seen = features.max((0, 2, 3))
+                highest[name] = np.maximum(highest.get(name, seen), seen)
+    return [float((each <= 0).mean()) for each in highest.values()]

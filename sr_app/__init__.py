@@ -35,7 +35,7 @@ _require_numpy_1(version("numpy"))
 def load(checkpoint: str | Path, engine: str = "auto") -> Model:
     """The network of a checkpoint or exported file, ready to use; raises CheckpointError.
 
-    engine: mindspore, onnxruntime, openvino, or auto: the fastest that is installed.
+    engine: native, mindspore, onnxruntime, openvino, or auto: the fastest that is there.
     """
     from sr_app.inference.model import Model
 

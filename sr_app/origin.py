@@ -16,7 +16,8 @@ PACKAGES = ("sr_app", "mindspore", "numpy", "scipy", "opencv-python-headless", "
 
 def origin(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
     """For JSON: `commit`, `versions` of Python and those packages that are there, `machine`."""
-    return {"commit": commit(), "versions": versions(packages), "machine": machine()}
+    found = {"python": platform.python_version(), **versions(packages)}
+    return {"commit": commit(), "versions": found, "machine": machine()}
 
 
 def commit() -> str | None:
@@ -32,8 +33,8 @@ def commit() -> str | None:
 
 
 def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
-    """Versions by name."""
-    found = {"python": platform.python_version()}
+    """Versions by name, of those that are there."""
+    found = {}
     for package in packages:
         with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)

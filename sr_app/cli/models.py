@@ -29,7 +29,7 @@ def load_model(
 
     looked_for = os.environ.get(INSPECT)
     if engine == "auto" and looked_for:
-        engine = "mindspore"  # the only one that can be looked into
+        engine = "mindspore"  # the fastest may be one that can't be looked into
     path = Path(given)
     file = checkpoint_file(path)
     model = Model.load(file, path.name if path.is_dir() else None, engine, mode)

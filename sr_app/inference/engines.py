@@ -69,9 +69,9 @@ def chosen(wanted: str, mode: Mode) -> EngineName:
     if wanted == "auto":
         return fastest()
     name: EngineName = next(each for each in get_args(EngineName) if each == wanted)
-    if name == "native" and not installed(name):
-        raise ConfigError(f"--engine native isn't there: {kernels.choice('CPU').reason}")
-    if not installed(name):
+    if name == "native":
+        _operators()
+    elif not installed(name):
         raise ConfigError(f"--engine {name} isn't installed; pip install '.[{EXTRAS[name]}]'")
     return name
 
@@ -85,6 +85,14 @@ def fastest() -> EngineName:
     return next((name for name in preferred if installed(name)), "mindspore")
 
 
+def _operators() -> Path:
+    """The library of our operators; ConfigError that says why it isn't there."""
+    chosen = kernels.choice("CPU")
+    if chosen.library is None:
+        raise ConfigError(f"--engine native isn't there: {chosen.reason}")
+    return chosen.library
+
+
 EXTRAS = {"onnxruntime": "onnx", "openvino": "openvino"}
 
 
@@ -96,11 +104,10 @@ def make_engine(
         from sr_app.inference.static import StaticNetwork
 
         return StaticNetwork(config, arrays, mode)
-    library = kernels.choice("CPU").library
-    if name == "native" and library is not None:
+    if name == "native":
         from sr_app.inference.native import NativeEngine
 
-        return NativeEngine(library, config, arrays)
+        return NativeEngine(_operators(), config, arrays)
     return GraphEngine(name, config, arrays)
 
 
@@ -130,12 +137,12 @@ class GraphEngine:
 
 
 class FileEngine:
-    """An exported ONNX file in ONNX Runtime, or OpenVINO where that alone is there."""
+    """An exported file, which `run` computes."""
 
-    def __init__(self, name: str, path: Path) -> None:
+    def __init__(self, name: str, path: Path, run: Callable[[Pixels], Pixels]) -> None:
         self.name = name
         self._path = path
-        self._run = SESSIONS[name](path.read_bytes())
+        self._run = run
 
     def fill(self, arrays: Arrays) -> None:
         """An exported file keeps its weights: ConfigError."""

@@ -4,21 +4,20 @@ Beside the file lies a small JSON with what a user of it must know: scale, value
 network's settings, versions, the file's SHA-256, and how far its results are from the source's.
 """
 
-import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from sr_app import origin
 from sr_app.atomic import replacing
 from sr_app.errors import CheckpointError, ConfigError
-from sr_app.inference.engines import LIGHT, Engine, EngineName, FileEngine, Part
+from sr_app.inference.engines import LIGHT, SESSIONS, Engine, EngineName, FileEngine, Part
 from sr_app.nets.description import VALUE_RANGE
 from sr_app.nets.table import NETWORKS, NetworkConfig, name_of
 from sr_app.nets.weights import Arrays, Weights
@@ -27,6 +26,7 @@ Format = Literal["mindir", "onnx"]
 Size = tuple[int, int] | None
 """Height and width, or None for any."""
 
+PACKAGES = ("sr_app", "mindspore", "onnx", "onnxruntime", "openvino", "numpy")
 ENDINGS = {".onnx": "onnx", ".mindir": "mindir"}
 SIZES = ((48, 48), (31, 77))  # where parity is checked; the second is no multiple of anything
 TOLERANCE = 0.01
@@ -90,7 +90,7 @@ def open_exported(path: Path, wanted: str = "auto") -> tuple[NetworkConfig, Engi
             f"{path}: holds a {part} of size {size}; pictures need the whole network with a "
             "dynamic size: export it with --part network --size dynamic"
         )
-    if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+    if origin.sha256(path) != digest:
         raise CheckpointError(f"{path}: is not the file that {about_file} describes; export again")
     return config, _engine(path, wanted)
 
@@ -110,10 +110,10 @@ def _engine(path: Path, wanted: str = "auto") -> Engine:
             f"{path}: to run it, {' or '.join(runs)} is needed: pip install '.[onnx]'"
         )
     if name != "mindspore":
-        return FileEngine(name, path)
-    from sr_app.inference.mindir import MindIREngine
+        return FileEngine(name, path, SESSIONS[name](path.read_bytes()))
+    from sr_app.inference.mindir import mindir_session
 
-    return MindIREngine(path)
+    return FileEngine(name, path, mindir_session(path))
 
 
 def _write_onnx(path: Path, config: NetworkConfig, arrays: Arrays, part: Part, size: Size) -> None:
@@ -172,16 +172,6 @@ def _about(
         "input": ["batch", channels, "height", "width"],
         "network": {"name": name_of(source.config), **asdict(source.config)},
         "largest_difference": differences,
-        "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
-        "versions": _versions(),
+        "sha256": origin.sha256(file),
+        "versions": origin.versions(PACKAGES),
     }
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in ("sr_app", "mindspore", "onnx", "onnxruntime", "openvino", "numpy"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found

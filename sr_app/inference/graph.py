@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, checker, helper, numpy_helper
 
 from sr_app.inference.engines import Part
-from sr_app.nets.description import MEAN, STAGES, VALUE_RANGE, EDSRConfig
+from sr_app.nets.description import MEAN_VALUES, STAGES, EDSRConfig
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, ValueInfoProto
@@ -59,7 +59,7 @@ def graph(
     else:
         inner = outer = 3
         scale = config.scale
-        mean = writer.constant("mean", np.reshape(MEAN, (1, 3, 1, 1)) * VALUE_RANGE)
+        mean = writer.constant("mean", MEAN_VALUES)
         x = writer.convolution(writer.add("Sub", INPUT, mean), "head")
         x = _trunk(writer, config, x)
         for stage, factor in enumerate(STAGES[config.scale]):

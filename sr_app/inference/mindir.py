@@ -1,5 +1,6 @@
 """MindSpore's own file format: written from a network, and run from a file."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import mindspore as ms
@@ -7,7 +8,7 @@ import numpy as np
 from mindspore import Tensor, nn
 
 from sr_app import kernels
-from sr_app.errors import CheckpointError, ConfigError
+from sr_app.errors import CheckpointError
 from sr_app.inference.engines import Part, Pixels
 from sr_app.nets import weights
 from sr_app.nets.description import plain_relu
@@ -39,24 +40,16 @@ def mindir(
     return file.read_bytes()
 
 
-class MindIREngine:
-    """A MindIR file in MindSpore; see `Engine`."""
+def mindir_session(path: Path) -> Callable[[Pixels], Pixels]:
+    """A MindIR file in MindSpore; CheckpointError when it can't load it."""
+    kernels.hold_to_avx2()
+    try:
+        cell = nn.GraphCell(ms.load(str(path)))
+    except (RuntimeError, ValueError) as error:
+        raise CheckpointError(f"{path}: MindSpore can't load it: {error}") from error
 
-    name = "mindspore"
-
-    def __init__(self, path: Path) -> None:
-        kernels.hold_to_avx2()
-        self._path = path
-        try:
-            self._run = nn.GraphCell(ms.load(str(path)))
-        except (RuntimeError, ValueError) as error:
-            raise CheckpointError(f"{path}: MindSpore can't load it: {error}") from error
-
-    def fill(self, arrays: Arrays) -> None:
-        """An exported file keeps its weights: ConfigError."""
-        raise ConfigError(f"{self._path}: an exported network takes no other weights")
-
-    def forward(self, low: Pixels) -> Pixels:
-        """See `Engine`."""
-        high: Pixels = self._run(Tensor(np.ascontiguousarray(low))).asnumpy()
+    def run(low: Pixels) -> Pixels:
+        high: Pixels = cell(Tensor(np.ascontiguousarray(low))).asnumpy()
         return high
+
+    return run

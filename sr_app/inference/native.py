@@ -6,7 +6,7 @@ import numpy as np
 
 from sr_app.inference.engines import Look, Pixels
 from sr_app.kernels.direct import Operators
-from sr_app.nets.description import MEAN, STAGES, VALUE_RANGE
+from sr_app.nets.description import MEAN_VALUES, STAGES
 from sr_app.nets.table import NetworkConfig
 from sr_app.nets.weights import Arrays
 
@@ -24,7 +24,7 @@ class NativeEngine:
     def __init__(self, library: Path, config: NetworkConfig, arrays: Arrays) -> None:
         self._operators = Operators(library)
         self._config = config
-        self._mean = (np.reshape(MEAN, (1, 3, 1, 1)) * VALUE_RANGE).astype(np.float32)
+        self._mean = MEAN_VALUES.astype(np.float32)
         self.look: Look | None = None
         self.fill(arrays)
 

@@ -6,6 +6,8 @@ EDSR: Enhanced Deep Residual Networks for Single Image Super-Resolution (Lim et 
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from sr_app.settings import require_above_zero, require_types, require_within
 
 VALUE_RANGE = 255.0
@@ -13,6 +15,9 @@ VALUE_RANGE = 255.0
 
 MEAN = (0.4488, 0.4371, 0.4040)
 """Mean red, green, blue of DIV2K's training pictures, of a range of 1 (the authors' code)."""
+
+MEAN_VALUES = np.reshape(MEAN, (1, 3, 1, 1)) * VALUE_RANGE
+"""The same as values of a batch (n, 3, h, w): what is taken off at first and put back at last."""
 
 STAGES = {2: (2,), 3: (3,), 4: (2, 2)}
 """Scale -> the factors of its sub-pixel stages."""

@@ -9,12 +9,11 @@ from functools import partial
 from typing import Literal
 
 import mindspore as ms
-import numpy as np
 from mindspore import Tensor, nn, ops
 
 from sr_app.kernels.fused import FusedUpsampler
 from sr_app.nets.activation import activation
-from sr_app.nets.description import MEAN, STAGES, VALUE_RANGE, EDSRConfig
+from sr_app.nets.description import MEAN_VALUES, STAGES, EDSRConfig
 from sr_app.nets.layers import Computing, SubPixel, Trunk, conv3x3, fusing
 
 SPLIT: dict[str, Literal["column", "row"]] = {
@@ -40,7 +39,7 @@ class EDSR(nn.Cell):
         super().__init__()
         make_activation = partial(activation, config.activation, config.slope)
         self.config = config
-        self.mean = Tensor(np.reshape(MEAN, (1, 3, 1, 1)) * VALUE_RANGE, ms.float32)
+        self.mean = Tensor(MEAN_VALUES, ms.float32)
         self.head = conv3x3(3, config.features)
         self.trunk = Trunk(
             config.features, config.blocks, config.residual_scale, make_activation, computing

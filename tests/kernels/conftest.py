@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sr_app import kernels
+from sr_app.kernels import direct
 
 Array = NDArray[np.float32]
 
@@ -33,20 +34,7 @@ def launch(library: Path) -> Callable[..., int]:
         shapes: Sequence[Sequence[int]] | None = None,
         types: Sequence[str] | None = None,
     ) -> int:
-        count = len(arrays)
         shapes = [array.shape for array in arrays] if shapes is None else shapes
-        rows = [(ctypes.c_int64 * max(len(shape), 1))(*shape) for shape in shapes]
-        status: int = loaded[name](
-            count,
-            (ctypes.c_void_p * count)(*(array.ctypes.data for array in arrays)),
-            (ctypes.c_int * count)(*map(len, shapes)),
-            (ctypes.POINTER(ctypes.c_int64) * count)(
-                *(ctypes.cast(row, ctypes.POINTER(ctypes.c_int64)) for row in rows)
-            ),
-            (ctypes.c_char_p * count)(*(t.encode() for t in types or ["float32"] * count)),
-            None,
-            None,
-        )
-        return status
+        return direct.launch(loaded, name, arrays, shapes, types or ["float32"] * len(arrays))
 
     return call
